@@ -1,0 +1,118 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DorisClusterStatus is what the operator last saw.
+type DorisClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that this status was
+	// computed from.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions sum the cluster up. Ready is the one to wait for; Reconciling
+	// and Stalled tell whether waiting helps.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// FeStatus is the state of the frontends.
+	// +optional
+	FeStatus *ComponentStatus `json:"feStatus,omitempty"`
+
+	// BeStatus is the state of the backends.
+	// +optional
+	BeStatus *ComponentStatus `json:"beStatus,omitempty"`
+
+	// CnStatus is the state of the compute nodes.
+	// +optional
+	CnStatus *CnStatus `json:"cnStatus,omitempty"`
+
+	// BrokerStatus is the state of the brokers.
+	// +optional
+	BrokerStatus *ComponentStatus `json:"brokerStatus,omitempty"`
+}
+
+// CnStatus is the state of the compute nodes.
+type CnStatus struct {
+	ComponentStatus `json:",inline"`
+
+	// HorizontalScaler is the autoscaler of the compute nodes.
+	// +optional
+	HorizontalScaler *HorizontalScaler `json:"horizontalScaler,omitempty"`
+}
+
+// HorizontalScaler names an autoscaler.
+type HorizontalScaler struct {
+	// Name of the HorizontalPodAutoscaler.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Version of the HorizontalPodAutoscaler.
+	// +optional
+	Version AutoScalerVersion `json:"version,omitempty"`
+}
+
+// ComponentStatus is the state of one component.
+type ComponentStatus struct {
+	// AccessService is the name of the Service that clients use.
+	// +optional
+	AccessService string `json:"accessService,omitempty"`
+
+	// CoreConfigMapHashValue is the hash of the settings in the configuration
+	// file of the component.
+	// +optional
+	CoreConfigMapHashValue string `json:"coreConfigMapHashValue,omitempty"`
+
+	// FailedInstances are the Pods that cannot run.
+	// +optional
+	FailedInstances []string `json:"failedInstances,omitempty"`
+
+	// CreatingInstances are the Pods that are on their way.
+	// +optional
+	CreatingInstances []string `json:"creatingInstances,omitempty"`
+
+	// RunningInstances are the Pods that are ready.
+	// +optional
+	RunningInstances []string `json:"runningInstances,omitempty"`
+
+	// ComponentCondition says in one word how the component is.
+	ComponentCondition ComponentCondition `json:"componentCondition"`
+}
+
+// ComponentCondition says in one word how a component is.
+type ComponentCondition struct {
+	// SubResourceName is the name of the StatefulSet.
+	// +optional
+	SubResourceName string `json:"subResourceName,omitempty"`
+
+	// Phase is one of initializing, reconciling, available, haveMemberFailed,
+	// restarting, scaling, upgrading, waitScheduling.
+	Phase ComponentPhase `json:"phase"`
+
+	// LastTransitionTime is when the phase last changed.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+
+	// Reason of the phase in one word, or empty.
+	Reason string `json:"reason"`
+
+	// Message for people, or empty.
+	Message string `json:"message"`
+}
+
+// ComponentPhase says in one word how a component is.
+type ComponentPhase string
+
+// The phases.
+const (
+	PhaseInitializing     ComponentPhase = "initializing"
+	PhaseReconciling      ComponentPhase = "reconciling"
+	PhaseAvailable        ComponentPhase = "available"
+	PhaseHaveMemberFailed ComponentPhase = "haveMemberFailed"
+	PhaseRestarting       ComponentPhase = "restarting"
+	PhaseScaling          ComponentPhase = "scaling"
+	PhaseUpgrading        ComponentPhase = "upgrading"
+	PhaseWaitScheduling   ComponentPhase = "waitScheduling"
+)

@@ -1,0 +1,29 @@
+package meta
+
+// Prefix is the domain of all annotations, labels and field managers that
+// belong to the operator itself.
+const Prefix = "fairlead.dev/"
+
+// Annotations read from objects that users write.
+const (
+	// AnnotationPaused on a custom resource stops all writes for it while its
+	// value is "true". Status is still reported.
+	AnnotationPaused = Prefix + "paused"
+
+	// AnnotationApprove on a custom resource consents to the set of held changes
+	// with this digest. It is consumed by the first write.
+	AnnotationApprove = Prefix + "approve"
+)
+
+// Annotations written by the operator.
+const (
+	// AnnotationRevision records which version of the operator's own rendering a
+	// workload uses. A newer operator keeps rendering that one until someone
+	// consents to a newer one.
+	AnnotationRevision = Prefix + "revision"
+)
+
+// Paused tells whether the annotations ask the operator to write nothing.
+func Paused(annotations map[string]string) bool {
+	return annotations[AnnotationPaused] == "true"
+}
