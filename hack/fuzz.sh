@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs every fuzz test of every module for FUZZTIME. Called by `make fuzz`.
+# A failing input is written to the package's testdata: commit it with the fix.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fuzztime=${FUZZTIME:-30s}
+
+status=0 found=0
+while IFS=: read -r file function; do
+  name=$(sed -E 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/' <<<"$function")
+  module=. ; [[ "$file" == api/* ]] && module=api
+  package=./$(realpath --relative-to="$module" "$(dirname "$file")")
+  found=$((found + 1))
+  echo "fuzz: $package $name ($fuzztime)"
+  (cd "$module" && go test -run '^$' -fuzz "^$name\$" -fuzztime "$fuzztime" "$package") || status=1
+done < <(git ls-files --cached --others --exclude-standard -- '*_test.go' | xargs -r grep -HE '^func Fuzz[A-Za-z0-9_]*\(' /dev/null)
+if ((found == 0)); then
+  echo "fuzz: no fuzz test found" >&2
+  exit 1
+fi
+exit "$status"

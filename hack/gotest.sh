@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs one level of the tests: unit, cluster or e2e. Called by `make test-*`.
+#
+#   unit     packages that need no cluster, every module
+#   cluster  packages that start one, without the real-node tests
+#   e2e      the same packages with the real-node tests: root on Linux; elsewhere
+#            it says so and runs as "cluster" does
+#
+# FAIRLEAD_REAL_NODE=0|1          switches the real-node tests off or on
+# FAIRLEAD_REQUIRE_REAL_NODE=1    a missing real node is a failure, not a skip
+# TEST_RESULTS                    directory that gets LEVEL.json (go test -json)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${TOOL:?run it as: make test-unit, test-cluster or test-e2e}"
+level=${1:?usage: gotest.sh unit|cluster|e2e [go test flags]}
+shift
+
+# Packages under these directories start a Kubernetes control plane.
+cluster_pattern='^[^/]+/[^/]+/[^/]+/test/(cluster|e2e)(/|$)'
+
+# run_tests FORMAT MODULE FLAGS... PACKAGES: -race needs cgo; vet is left to verify.
+run_tests() {
+  local format=$1 module=$2; shift 2
+  local json=()
+  if [[ -n "${TEST_RESULTS:-}" ]]; then
+    mkdir -p "$TEST_RESULTS"
+    json=(--jsonfile "$TEST_RESULTS/$level-${module//[^a-z]/_}.json")
+  fi
+  (
+    cd "$module"
+    $TOOL gotestsum --format "$format" --hide-summary=skipped "${json[@]}" \
+      --raw-command -- env CGO_ENABLED=1 go test -json -race -vet=off "$@"
+  )
+}
+
+has_real_node() { [[ "$(uname -s)" == Linux && "$(id -u)" == 0 ]]; }
+
+choose_real_node() {
+  if [[ "$level" == cluster ]]; then
+    FAIRLEAD_REAL_NODE=0
+    return
+  fi
+  if [[ -z "${FAIRLEAD_REAL_NODE:-}" ]]; then
+    if has_real_node; then FAIRLEAD_REAL_NODE=1; else FAIRLEAD_REAL_NODE=0; fi
+  fi
+  if [[ "$FAIRLEAD_REAL_NODE" == 1 ]]; then return; fi
+  if [[ "${FAIRLEAD_REQUIRE_REAL_NODE:-0}" == 1 ]]; then
+    echo "FAIL: the real-node tests are required (FAIRLEAD_REQUIRE_REAL_NODE=1), but cannot run: they need root on Linux and FAIRLEAD_REAL_NODE other than 0" >&2
+    exit 1
+  fi
+  echo "SKIP: the real-node tests do not run: they need root on Linux, and FAIRLEAD_REAL_NODE other than 0" >&2
+}
+
+list() { # MODULE, keeps go list's exit code
+  (cd "$1" && go list ./...)
+}
+
+status=0
+case "$level" in
+unit)
+  for module in $(hack/modules.sh code); do
+    listed=$(list "$module")
+    mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed")
+    run_tests standard-quiet "$module" -timeout 10m "$@" "${packages[@]}" || status=1
+  done
+  ;;
+cluster | e2e)
+  choose_real_node
+  export FAIRLEAD_REAL_NODE
+  listed=$(list .)
+  mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed")
+  if ((${#packages[@]} == 0)); then
+    echo "FAIL: no package matches $cluster_pattern" >&2
+    exit 1
+  fi
+  # One package at a time: each may start clusters. Never from the test cache:
+  # what they prove lies outside the test binary.
+  run_tests testname . -timeout 40m -count=1 -p 1 "$@" "${packages[@]}" || status=1
+  ;;
+*)
+  echo "unknown level $level" >&2
+  exit 2
+  ;;
+esac
+exit "$status"
