@@ -1,0 +1,32 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	reconciles = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_reconcile_total",
+		Help: "Reconciles by system and outcome (settled, progressing, refused, stalled, failed).",
+	}, []string{"system", "outcome"})
+	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "fairlead_reconcile_seconds",
+		Help:    "Time that one reconcile took, by system.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	}, []string{"system"})
+)
+
+func init() {
+	ctrlmetrics.Registry.MustRegister(reconciles, reconcileSeconds)
+}
+
+// metrics records reconciles of one system.
+type metrics struct{ system string }
+
+func (m *metrics) reconciled(outcome string, took time.Duration) {
+	reconciles.WithLabelValues(m.system, outcome).Inc()
+	reconcileSeconds.WithLabelValues(m.system).Observe(took.Seconds())
+}

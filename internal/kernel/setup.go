@@ -1,0 +1,286 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/fairlead-dev/fairlead/internal/apply"
+	"github.com/fairlead-dev/fairlead/internal/diff"
+	"github.com/fairlead-dev/fairlead/internal/event"
+	"github.com/fairlead-dev/fairlead/internal/observe"
+)
+
+// Registration tells the kernel how to run one system.
+type Registration[O Object, W any] struct {
+	// Name of the system as in --systems, such as "doriscluster". It must be
+	// usable as a controller name.
+	Name string
+	// New returns an empty custom resource.
+	New    func() O
+	System System[O, W]
+	// Manager is the field manager under which the system's objects are applied.
+	Manager string
+	// Watches lists the kinds whose objects belong to a custom resource.
+	Watches []observe.Watch
+	// Workers is how many custom resources are reconciled at once (default 16);
+	// Timeout bounds one reconcile (default two minutes).
+	Workers int
+	Timeout time.Duration
+	// Engine compares objects; shared by all systems.
+	Engine *diff.Engine
+	// Clock is time.Now unless a test says otherwise.
+	Clock func() time.Time
+}
+
+// Run waits until the API server serves the kind, then reconciles its objects
+// until ctx ends. Each namespace gets caches of its own; no namespaces means
+// all of them.
+func (reg Registration[O, W]) Run(ctx context.Context, mgr manager.Manager, namespaces []string) error {
+	if reg.Workers == 0 {
+		reg.Workers = 16
+	}
+	if reg.Timeout == 0 {
+		reg.Timeout = 2 * time.Minute
+	}
+	if reg.Clock == nil {
+		reg.Clock = time.Now
+	}
+	if err := reg.awaitKind(ctx, mgr); err != nil {
+		return err
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(namespaces))
+	for _, ns := range namespaces {
+		go func() { failed <- reg.runIn(ctx, mgr, ns) }()
+	}
+	var first error
+	for range namespaces {
+		if err := <-failed; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+// kindPoll is how often a missing kind is looked for. Nothing is asked any
+// more once it is there.
+const kindPoll = 5 * time.Second
+
+func (reg Registration[O, W]) awaitKind(ctx context.Context, mgr manager.Manager) error {
+	gvk, err := apiutil.GVKForObject(reg.New(), mgr.GetScheme())
+	if err != nil {
+		return fmt.Errorf("kind of system %q: %w", reg.Name, err)
+	}
+	log := mgr.GetLogger().WithValues("system", reg.Name)
+	said := false
+	err = wait.PollUntilContextCancel(ctx, kindPoll, true, func(context.Context) (bool, error) {
+		err := served(mgr.GetRESTMapper(), gvk)
+		if err != nil && !said {
+			said = true
+			log.Info("waiting for the custom resource definition", "kind", gvk.String(), "reason", err.Error())
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil // the context ended; nothing went wrong
+	}
+	log.Info("kind is served", "kind", gvk.String())
+	return nil
+}
+
+func served(m apimeta.RESTMapper, gvk schema.GroupVersionKind) error {
+	_, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if apimeta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: %s", errNoCRD, gvk.GroupKind())
+	}
+	return err
+}
+
+// runIn reconciles in one namespace, or in all when it is empty.
+func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, namespace string) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	objects, err := reg.cache(ctx, mgr, namespace)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: objects, EnableReadYourWritesConsistency: ptr.To(true)},
+		Log:   mgr.GetLogger(),
+	})
+	if err != nil {
+		return fmt.Errorf("client of %q: %w", reg.Name, err)
+	}
+	meta, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("metadata client of %q: %w", reg.Name, err)
+	}
+	wake := newWaker()
+	refs := observe.NewReferences(mgr.GetAPIReader(), wake.wake)
+	ctrl, err := reg.controller(mgr, objects, c, refs, wake, namespace)
+	if err != nil {
+		return err
+	}
+	return together(ctx,
+		objects.Start,
+		func(ctx context.Context) error { return refs.Watch(ctx, meta, only(namespace)) },
+		ctrl.Start,
+	)
+}
+
+// together runs all until the first ends with an error, or ctx ends.
+func together(ctx context.Context, runs ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { done <- run(ctx) }()
+	}
+	var first error
+	for range runs {
+		if err := <-done; err != nil && first == nil {
+			first = err
+		}
+		cancel()
+	}
+	return first
+}
+
+func only(namespace string) []string {
+	if namespace == metav1.NamespaceAll {
+		return nil
+	}
+	return []string{namespace}
+}
+
+func (reg Registration[O, W]) cache(ctx context.Context, mgr manager.Manager, namespace string) (cache.Cache, error) {
+	opts := cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: keepOwn(reg.Manager),
+		ByObject:         map[client.Object]cache.ByObject{},
+	}
+	if namespace != metav1.NamespaceAll {
+		opts.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	for _, w := range reg.Watches {
+		by := cache.ByObject{Label: w.Selector}
+		if _, isPod := w.Object.(*corev1.Pod); isPod {
+			by.Transform = slimPod
+		}
+		opts.ByObject[w.Object] = by
+	}
+	c, err := cache.New(mgr.GetConfig(), opts)
+	if err != nil {
+		return nil, fmt.Errorf("cache of %q: %w", reg.Name, err)
+	}
+	for _, w := range reg.Watches {
+		err := c.IndexField(ctx, w.Object, observe.OwnerIndex, func(o client.Object) []string {
+			if owner := w.Owner(o); owner != "" {
+				return []string{owner}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("index of %T: %w", w.Object, err)
+		}
+	}
+	return c, nil
+}
+
+func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cache, c client.Client, refs *observe.References, wake *waker, namespace string) (controller.Controller, error) {
+	recorder := mgr.GetEventRecorder("fairlead")
+	r := &Reconciler[O, W]{
+		system: reg.System, empty: reg.New, client: c, cache: objects, refs: refs,
+		writer: apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine),
+		emit: func(o O, e event.Event) {
+			recorder.Eventf(o, nil, e.Type, e.Reason, e.Action, "%s", e.Message)
+		},
+		now: reg.Clock, metrics: &metrics{system: reg.Name},
+	}
+	name := reg.Name
+	if namespace != metav1.NamespaceAll {
+		name += "-" + namespace
+	}
+	ctrl, err := controller.NewUnmanaged(name, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: reg.Workers, ReconciliationTimeout: reg.Timeout,
+		RecoverPanic: ptr.To(true), Logger: mgr.GetLogger(), SkipNameValidation: ptr.To(true),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("controller of %q: %w", reg.Name, err)
+	}
+	sources := []source.Source{
+		source.Kind[client.Object](objects, reg.New(), &handler.EnqueueRequestForObject{}),
+		wake,
+	}
+	for _, w := range reg.Watches {
+		sources = append(sources, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+			owner := w.Owner(o)
+			if owner == "" {
+				return nil
+			}
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner}}}
+		})))
+	}
+	for _, s := range sources {
+		if err := ctrl.Watch(s); err != nil {
+			return nil, fmt.Errorf("watch of %q: %w", reg.Name, err)
+		}
+	}
+	return ctrl, nil
+}
+
+// waker is a source of reconcile requests that come from References.
+type waker struct {
+	queues chan workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func newWaker() *waker {
+	return &waker{queues: make(chan workqueue.TypedRateLimitingInterface[reconcile.Request], 1)}
+}
+
+// Start implements source.Source.
+func (w *waker) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.queues <- q
+	return nil
+}
+
+func (w *waker) wake(name types.NamespacedName) {
+	q := <-w.queues
+	w.queues <- q
+	q.Add(reconcile.Request{NamespacedName: name})
+}
+
+// Runnable adapts a registration to a manager. It runs on the leader only.
+func Runnable(mgr manager.Manager, namespaces []string, run func(context.Context, manager.Manager, []string) error) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		return run(logf.IntoContext(ctx, mgr.GetLogger()), mgr, namespaces)
+	})
+}
