@@ -1,0 +1,218 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/cluster/audit"
+	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
+	"github.com/fairlead-dev/fairlead/test/cluster/process"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m, cluster.Options{}) }
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, within time.Duration, condition func() (bool, string)) {
+	t.Helper()
+	for deadline := time.Now().Add(within); ; time.Sleep(50 * time.Millisecond) {
+		ok, state := condition()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, state)
+		}
+	}
+}
+
+func TestControllersAct(t *testing.T) {
+	client, namespace := clustertest.Client(t), clustertest.Namespace(t)
+	eventually(t, 20*time.Second, func() (bool, string) {
+		_, err := client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil, "no default service account"
+	})
+}
+
+func TestAuditLogCountsTheRequestsOfAClient(t *testing.T) {
+	c, namespace := clustertest.Shared(t), clustertest.Namespace(t)
+	config := c.RESTConfig()
+	config.UserAgent = "audited/" + namespace
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := c.Audit().Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := client.CoreV1().ConfigMaps(namespace)
+	for _, name := range []string{"a", "b"} {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := maps.Get(t.Context(), "missing", metav1.GetOptions{}); err == nil {
+		t.Fatal("a missing object was found")
+	}
+	watch, err := maps.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch.Stop()
+	entries, err := c.Audit().Since(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := audit.Count(entries, audit.Filter{Client: config.UserAgent})
+	for verb, want := range map[string]int{"create": 2, "get": 1, "watch": 1, "": 4} {
+		verbs := []string{verb}
+		if verb == "" {
+			verbs = nil
+		}
+		if got := counts.Total(verbs...); got != want {
+			t.Errorf("%d requests of verb %q, want %d; all:\n%s", got, verb, want, counts)
+		}
+	}
+}
+
+func TestTwoClustersDoNotMeet(t *testing.T) {
+	clustertest.Shared(t)
+	other, err := cluster.Up(t.Context(), cluster.Options{Dir: filepath.Join(t.TempDir(), "other"), DieWithParent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	namespace := clustertest.Namespace(t)
+	client, err := kubernetes.NewForConfig(other.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{}); err == nil {
+		t.Errorf("namespace %s of one cluster is seen in the other", namespace)
+	}
+	if dead := other.Dead(); len(dead) > 0 {
+		t.Errorf("dead in a running cluster: %v", dead)
+	}
+}
+
+func TestDownAfterUpWasCancelledAnywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a cluster")
+	}
+	for _, after := range []time.Duration{10 * time.Millisecond, 150 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "cluster")
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			defer cancel()
+			c, err := cluster.Up(ctx, cluster.Options{Dir: dir, KeepOnFailure: true, DieWithParent: true})
+			var id string
+			if err == nil { // a fast machine
+				id = c.Record().ID
+			} else {
+				book, openErr := ledger.Open(dir)
+				if openErr != nil {
+					t.Fatal(openErr)
+				}
+				id = book.Record().ID
+			}
+			if err := cluster.Down(context.Background(), dir); err != nil {
+				t.Fatal(err)
+			}
+			requireNothingLeft(t, dir, id)
+		})
+	}
+}
+
+func requireNothingLeft(t *testing.T, dir, id string) {
+	t.Helper()
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the cluster's directory is still there (%v)", err)
+	}
+	pids, err := process.Marked(id)
+	if err != nil || len(pids) > 0 {
+		t.Errorf("processes of the cluster are left: %v, %v", pids, err)
+	}
+}
+
+func TestFailedUpTellsWhyAndUndoesItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a cluster")
+	}
+	cache, dir := t.TempDir(), filepath.Join(t.TempDir(), "cluster")
+	for _, program := range []string{"etcd/v3.6.8/bin/etcd", "kubernetes/v1.36.3/bin/kube-apiserver",
+		"kubernetes/v1.36.3/bin/kube-controller-manager", "kubernetes/v1.36.3/bin/kube-scheduler", "kubernetes/v1.36.3/bin/kubectl"} {
+		path := filepath.Join(cache, program)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho no luck today >&2\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := cluster.Up(t.Context(), cluster.Options{Dir: dir, CacheDir: cache})
+	if err == nil || !strings.Contains(err.Error(), "no luck today") {
+		t.Errorf("error = %v, want the end of the program's log", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a failed Up left its directory (%v)", err)
+	}
+}
+
+func TestDownSparesAStrangersProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	own, err := process.StartTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A ledger whose process id was recycled: it names this very test, with
+	// another start time.
+	_, err = ledger.Create(dir, ledger.Record{ID: "stale", Processes: []ledger.Process{{Name: "etcd", PID: os.Getpid(), Start: own + 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Down(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(os.Getpid(), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("no cluster", func(t *testing.T) {
+		if _, err := cluster.Open(t.TempDir()); !errors.Is(err, ledger.ErrNone) {
+			t.Errorf("error = %v, want ErrNone", err)
+		}
+	})
+	t.Run("cluster whose up was cut short", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "cluster")
+		if _, err := ledger.Create(dir, ledger.Record{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cluster.Open(dir); !errors.Is(err, cluster.ErrNotReady) {
+			t.Errorf("error = %v, want ErrNotReady", err)
+		}
+	})
+}
+
+func TestUpRefusesAnUnknownKindOfNodes(t *testing.T) {
+	if _, err := cluster.Up(t.Context(), cluster.Options{Dir: filepath.Join(t.TempDir(), "c"), Nodes: "imaginary"}); err == nil {
+		t.Error("an unknown kind of nodes was accepted")
+	}
+}
