@@ -13,6 +13,11 @@ const (
 	// AnnotationApprove on a custom resource consents to the set of held changes
 	// with this digest. It is consumed by the first write.
 	AnnotationApprove = Prefix + "approve"
+
+	// AnnotationFoundNewCluster with the value "true" on the Pod of the first
+	// member lets it found a new, empty cluster although this one has been up
+	// before. It goes away with the Pod.
+	AnnotationFoundNewCluster = Prefix + "found-new-cluster"
 )
 
 // Annotations written by the operator.

@@ -119,4 +119,11 @@ const (
 	// ReasonDataNotPersistent says that data lives in a directory that is lost
 	// with the Pod.
 	ReasonDataNotPersistent = "DataNotPersistent"
+
+	// ReasonUnstableIdentity says that members know each other by addresses that
+	// change when a Pod is replaced.
+	ReasonUnstableIdentity = "UnstableIdentity"
+
+	// ReasonNoEffect says that the spec sets a field that does nothing here.
+	ReasonNoEffect = "NoEffect"
 )

@@ -67,21 +67,31 @@ func (v *Volumes) Add(w Volume) error {
 	if other, taken := v.paths[at]; taken {
 		return &PathConflictError{Path: at, Field: w.Field, Other: other}
 	}
-	identity := w.Kind + "/" + w.Of
-	name, mounted := v.known[identity]
-	if !mounted {
-		var err error
-		if name, err = v.name(w, identity); err != nil {
-			return err
-		}
-		v.names[name], v.known[identity] = identity, name
-		if w.Source != nil {
-			v.volumes = append(v.volumes, corev1.Volume{Name: name, VolumeSource: *w.Source.DeepCopy()})
-		}
+	name, err := v.Attach(w)
+	if err != nil {
+		return err
 	}
 	v.paths[at] = w.Field
 	v.mounts = append(v.mounts, corev1.VolumeMount{Name: name, MountPath: at, ReadOnly: w.ReadOnly})
 	return nil
+}
+
+// Attach adds a volume that the main container does not mount, and returns its
+// name.
+func (v *Volumes) Attach(w Volume) (string, error) {
+	identity := w.Kind + "/" + w.Of
+	if name, known := v.known[identity]; known {
+		return name, nil
+	}
+	name, err := v.name(w, identity)
+	if err != nil {
+		return "", err
+	}
+	v.names[name], v.known[identity] = identity, name
+	if w.Source != nil {
+		v.volumes = append(v.volumes, corev1.Volume{Name: name, VolumeSource: *w.Source.DeepCopy()})
+	}
+	return name, nil
 }
 
 // name chooses the name of a new volume.
@@ -93,8 +103,7 @@ func (v *Volumes) name(w Volume, identity string) (string, error) {
 	if w.Source == nil {
 		return "", fmt.Errorf("volume name %q is taken or not a legal name", w.Name)
 	}
-	sum := sha256.Sum256([]byte(identity))
-	return strings.ToLower(w.Kind) + "-" + hex.EncodeToString(sum[:5]), nil
+	return strings.ToLower(w.Kind) + "-" + ShortHash(identity), nil
 }
 
 // Volumes returns the volumes in the order in which they were added.
@@ -103,12 +112,6 @@ func (v *Volumes) Volumes() []corev1.Volume { return v.volumes }
 // Mounts returns the mounts of the main container in the order in which they
 // were added.
 func (v *Volumes) Mounts() []corev1.VolumeMount { return v.mounts }
-
-// Taken returns the field that mounts at a path, if any does.
-func (v *Volumes) Taken(at string) (field string, taken bool) {
-	field, taken = v.paths[path.Clean(at)]
-	return field, taken
-}
 
 // Covering returns the mount that holds a path: the one at the longest path that
 // is the same or above it.
@@ -126,4 +129,10 @@ func (v *Volumes) Covering(at string) (corev1.VolumeMount, bool) {
 func Within(dir, at string) bool {
 	dir, at = path.Clean(dir), path.Clean(at)
 	return at == dir || dir == "/" || strings.HasPrefix(at, dir+"/")
+}
+
+// ShortHash returns ten characters that stand for a text.
+func ShortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:5])
 }

@@ -1,0 +1,103 @@
+package doris
+
+import (
+	"fmt"
+	"slices"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+)
+
+// Referenced names the objects that a spec refers to and that the operator does
+// not make itself, each once and sorted.
+type Referenced struct {
+	ConfigMaps, Secrets, Claims []string
+}
+
+// References returns what has to be read to render a cluster.
+func References(dc *dorisv1.DorisCluster) Referenced {
+	configMaps, secrets, claims := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range references(dc) {
+		switch r.kind {
+		case "ConfigMap":
+			configMaps[r.name] = true
+		case "Secret":
+			secrets[r.name] = true
+		case "PersistentVolumeClaim":
+			claims[r.name] = true
+		}
+	}
+	return Referenced{ConfigMaps: sortedKeys(configMaps), Secrets: sortedKeys(secrets), Claims: sortedKeys(claims)}
+}
+
+// reference is one object that one component needs.
+type reference struct {
+	component         dorisv1.ComponentType
+	kind, name, field string
+}
+
+// references lists what each component of a cluster needs, in a fixed order.
+func references(dc *dorisv1.DorisCluster) []reference {
+	var list []reference
+	for _, c := range components(dc, Inputs{}, FrontendConfig{}, BackendConfig{}) {
+		add := func(kind, name, field string) {
+			if name != "" {
+				list = append(list, reference{c.kind, kind, name, field})
+			}
+		}
+		for _, m := range configMapsOf(c.spec, c.field) {
+			add("ConfigMap", m.name, m.field)
+		}
+		for _, m := range secretsOf(c.spec, c.field) {
+			add("Secret", m.name, m.field)
+		}
+		add("Secret", dc.Spec.AuthSecret, "spec.authSecret")
+		if k := dc.Spec.KerberosInfo; k != nil {
+			add("ConfigMap", k.Krb5ConfigMap, "spec.kerberosInfo.krb5ConfigMap")
+			add("Secret", k.KeytabSecretName, "spec.kerberosInfo.keytabSecretName")
+		}
+		for i, s := range dc.Spec.SharedPersistentVolumeClaims {
+			if sharedWith(s, c.kind) {
+				add("PersistentVolumeClaim", s.PersistentVolumeClaimName, indexed("spec.sharedPersistentVolumeClaims", i))
+			}
+		}
+	}
+	return list
+}
+
+// sharedWith tells whether a component mounts a shared claim.
+func sharedWith(s dorisv1.SharedPersistentVolumeClaim, kind dorisv1.ComponentType) bool {
+	return len(s.SupportComponents) == 0 || slices.Contains(s.SupportComponents, kind)
+}
+
+// missing lists the references that lead nowhere.
+func missing(dc *dorisv1.DorisCluster, in Inputs) []Missing {
+	var list []Missing
+	for _, r := range references(dc) {
+		if r.existsIn(in) {
+			continue
+		}
+		m := Missing{
+			Component: r.component, Field: r.field,
+			On:      plan.Ref{Kind: r.kind, Namespace: dc.Namespace, Name: r.name},
+			Message: fmt.Sprintf("%s names %s %q, which does not exist in namespace %q: create it, or change the field", r.field, r.kind, r.name, dc.Namespace),
+		}
+		list = append(list, m)
+		if r.component == dorisv1.ComponentFE && r.kind == "ConfigMap" && dc.Spec.BeSpec != nil {
+			// Backends are told the query port of the frontends, which may stand in it.
+			m.Component = dorisv1.ComponentBE
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func (r reference) existsIn(in Inputs) bool {
+	switch r.kind {
+	case "ConfigMap":
+		return in.ConfigMaps[r.name] != nil
+	case "Secret":
+		return in.Secrets[r.name]
+	}
+	return in.Claims == nil || in.Claims[r.name] != nil
+}

@@ -1,0 +1,137 @@
+package doris
+
+import (
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/build"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+)
+
+// statefulSet returns the StatefulSet of the component, without replicas. Pods
+// go only when the operator says so (OnDelete), and start together: followers
+// whose quorum was lost as a whole can not come back one by one.
+func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
+	storage, findings := c.storage()
+	labels := SelectorLabels(c.dc.Name, c.kind)
+	set := &appsv1.StatefulSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
+		ObjectMeta: objectMeta(c.dc, StatefulSetName(c.dc.Name, c.kind), ObjectLabels(c.dc.Name, c.kind)),
+		Spec: appsv1.StatefulSetSpec{
+			ServiceName:          InternalServiceName(c.dc.Name, c.kind),
+			Selector:             &metav1.LabelSelector{MatchLabels: labels},
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			RevisionHistoryLimit: ptr.To[int32](5),
+			VolumeClaimTemplates: storage.claims,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      podLabels(c.dc.Name, c.kind, c.spec.PodLabels),
+					Annotations: maps.Clone(c.spec.Annotations),
+				},
+				Spec: c.podSpec(storage),
+			},
+		},
+	}
+	set.Annotations = map[string]string{meta.AnnotationRevision: strconv.Itoa(c.in.Revision)}
+	return set, findings
+}
+
+func (c component) podSpec(storage storage) corev1.PodSpec {
+	main := c.mainContainer(storage)
+	return corev1.PodSpec{
+		ServiceAccountName:            c.spec.ServiceAccount,
+		ImagePullSecrets:              c.spec.ImagePullSecrets,
+		NodeSelector:                  maps.Clone(c.spec.NodeSelector),
+		Tolerations:                   c.spec.Tolerations,
+		HostAliases:                   c.spec.HostAliases,
+		Affinity:                      c.affinity(),
+		SecurityContext:               c.spec.SecurityContext.DeepCopy(),
+		TerminationGracePeriodSeconds: ptr.To(c.graceSeconds),
+		InitContainers:                c.initContainers(main, storage),
+		Containers:                    []corev1.Container{main},
+		Volumes:                       storage.podVolumes,
+	}
+}
+
+func (c component) mainContainer(storage storage) corev1.Container {
+	script := rootPath + "/" + string(c.kind)
+	main := corev1.Container{
+		Name: string(c.kind), Image: c.spec.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{script + "_entrypoint.sh"},
+		Args:            []string{"$(" + envFrontendAddress + ")"},
+		Env:             build.MergeEnv(c.env(), c.spec.EnvVars),
+		Resources:       resources(c.spec.ResourceRequirements),
+		VolumeMounts:    storage.volumes.Mounts(),
+		SecurityContext: c.spec.ContainerSecurityContext.DeepCopy(),
+		StartupProbe:    c.startupProbe(),
+		LivenessProbe:   c.livenessProbe(),
+		ReadinessProbe:  c.readinessProbe(),
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: &corev1.ExecAction{Command: []string{script + "_prestop.sh"}},
+		}},
+	}
+	for _, p := range c.ports {
+		main.Ports = append(main.Ports, corev1.ContainerPort{
+			Name: p.Name, ContainerPort: p.Number, Protocol: corev1.ProtocolTCP,
+		})
+	}
+	if c.be != nil && c.be.EnableWorkloadGroup {
+		if main.SecurityContext == nil {
+			main.SecurityContext = &corev1.SecurityContext{}
+		}
+		main.SecurityContext.Privileged = ptr.To(true)
+	}
+	return main
+}
+
+// resources returns requests and limits. Claims would need an entry in the Pod
+// that the spec has no field for; Validate says so.
+func resources(wanted corev1.ResourceRequirements) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: wanted.Requests.DeepCopy(),
+		Limits:   wanted.Limits.DeepCopy(),
+	}
+}
+
+// initContainers returns the containers that run first: those that prepare the
+// node, then the guard of the metadata.
+func (c component) initContainers(main corev1.Container, storage storage) []corev1.Container {
+	init := c.spec.SystemInitialization
+	image, res := c.spec.Image, main.Resources
+	if init != nil {
+		if init.InitImage != "" {
+			image = init.InitImage
+		}
+		if len(init.Requests) > 0 || len(init.Limits) > 0 {
+			res = resources(init.ResourceRequirements)
+		}
+	}
+	var list []corev1.Container
+	if c.prepare {
+		list = append(list, privileged("default-init", image, res,
+			[]string{"/bin/sh"}, []string{"-c", "sysctl -w vm.max_map_count=2000000 && swapoff -a"}))
+	}
+	if init != nil && len(init.Command)+len(init.Args) > 0 {
+		list = append(list, privileged("init", image, res, init.Command, init.Args))
+	}
+	if c.kind == dorisv1.ComponentFE {
+		list = append(list, c.metadataGuard(main, storage))
+	}
+	return list
+}
+
+func privileged(name, image string, res corev1.ResourceRequirements, command, args []string) corev1.Container {
+	return corev1.Container{
+		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: command, Args: args, Resources: res,
+		SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+	}
+}

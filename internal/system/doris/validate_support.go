@@ -1,0 +1,111 @@
+package doris
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+)
+
+// noPlaintextPassword warns of the deprecated account in plain text.
+func noPlaintextPassword(dc *dorisv1.DorisCluster) []plan.Finding {
+	if dc.Spec.AdminUser == nil || dc.Spec.AdminUser.Password == "" {
+		return nil
+	}
+	message := "the password stands in plain text in this object: put name and password into a Secret of type kubernetes.io/basic-auth, name it in spec.authSecret and remove spec.adminUser"
+	if dc.Spec.AuthSecret != "" {
+		message = "the password stands in plain text in this object and is not used, since spec.authSecret is set: remove spec.adminUser"
+	}
+	return []plan.Finding{{
+		Severity: plan.Warning, Field: "spec.adminUser", Reason: meta.ReasonDeprecatedField, Message: message,
+	}}
+}
+
+// everythingSupported names what this version does not do.
+func everythingSupported(dc *dorisv1.DorisCluster) []plan.Finding {
+	var findings []plan.Finding
+	say := func(set bool, field, message string) {
+		if set {
+			findings = append(findings, plan.Finding{
+				Severity: plan.Unsupported, Field: field, Reason: meta.ReasonNotSupportedYet, Message: message,
+			})
+		}
+	}
+	s := &dc.Spec
+	say(s.CnSpec != nil, "spec.cnSpec", "compute nodes are not supported yet: none are made or changed")
+	say(s.BrokerSpec != nil, "spec.brokerSpec", "brokers are not supported yet: none are made or changed")
+	say(s.EnableRestartWhenConfigChange, "spec.enableRestartWhenConfigChange", "not supported yet: a changed ConfigMap takes effect when a Pod is next replaced")
+	say(s.ConfigUpdatePolicy != "" && s.ConfigUpdatePolicy != dorisv1.ConfigUpdateManual, "spec.configUpdatePolicy", "only Manual is supported yet: a changed ConfigMap takes effect when a Pod is next replaced")
+	say(s.RuntimeConfigPersistence != nil && s.RuntimeConfigPersistence.Enabled != nil && *s.RuntimeConfigPersistence.Enabled,
+		"spec.runtimeConfigPersistence", "not supported yet: settings changed at run time are lost with the Pod")
+	for _, key := range []string{dorisv1.AnnotationFERestartedAt, dorisv1.AnnotationBERestartedAt} {
+		_, set := dc.Annotations[key]
+		say(set, fmt.Sprintf("metadata.annotations[%s]", key), "restarting by annotation is not supported yet: delete Pods one by one")
+	}
+	return append(findings, eachSpec(dc, partsSupported)...)
+}
+
+func partsSupported(field string, spec *dorisv1.BaseSpec) []plan.Finding {
+	var findings []plan.Finding
+	say := func(field, message string) {
+		findings = append(findings, plan.Finding{
+			Severity: plan.Unsupported, Field: field, Reason: meta.ReasonNotSupportedYet, Message: message,
+		})
+	}
+	for i := range spec.PersistentVolumes {
+		if spec.PersistentVolumes[i].Provisioner == dorisv1.PVCProvisionerOperator {
+			say(indexed(field+".persistentVolumes", i)+".provisioner", "claims made and enlarged by the operator are not supported yet: the StatefulSet makes them, with the size that it was made with")
+		}
+	}
+	if len(spec.Claims) > 0 {
+		say(field+".claims", "resource claims are not supported: the containers get none")
+	}
+	if init := spec.SystemInitialization; init != nil && len(init.Claims) > 0 {
+		say(field+".systemInitialization.claims", "resource claims are not supported: the container gets none")
+	}
+	return findings
+}
+
+// everythingHasEffect names what is set and does nothing.
+func everythingHasEffect(dc *dorisv1.DorisCluster) []plan.Finding {
+	findings := eachSpec(dc, partsHaveEffect)
+	be := dc.Spec.BeSpec
+	if be != nil && be.AutoResolveLimitCPU {
+		if _, found := be.Limits[corev1.ResourceCPU]; !found {
+			findings = append(findings, idle("spec.beSpec.autoResolveLimitCPU", "there is no CPU limit to tell the backends: set spec.beSpec.limits.cpu"))
+		}
+	}
+	return findings
+}
+
+func partsHaveEffect(field string, spec *dorisv1.BaseSpec) []plan.Finding {
+	var findings []plan.Finding
+	key := frontendConfKey
+	if field == "spec.beSpec" {
+		key = backendConfKey
+	}
+	if r := spec.ConfigMapInfo.ResolveKey; r != "" && r != key {
+		findings = append(findings, idle(field+".configMapInfo.resolveKey", fmt.Sprintf("the key is always %s: rename the key of the ConfigMap, and leave this field out", key)))
+	}
+	if service := serviceOf(spec); service.LoadBalancerIP != "" && service.Type != corev1.ServiceTypeLoadBalancer {
+		findings = append(findings, idle(field+".service.loadBalancerIP", fmt.Sprintf("a Service of type %s has no load balancer: set %s.service.type to LoadBalancer, or leave the address out", service.Type, field)))
+	}
+	last := -1
+	for i := range spec.PersistentVolumes {
+		if spec.PersistentVolumes[i].MountPath != "" {
+			continue
+		}
+		if last >= 0 {
+			findings = append(findings, idle(indexed(field+".persistentVolumes", last), "of several entries without a mountPath only the last counts: remove this one, or give it a path"))
+		}
+		last = i
+	}
+	return findings
+}
+
+func idle(field, message string) plan.Finding {
+	return plan.Finding{Severity: plan.Warning, Field: field, Reason: meta.ReasonNoEffect, Message: message}
+}
