@@ -35,7 +35,7 @@ help: ## Show this help.
 
 .PHONY: build
 build: ## Build bin/fairlead and bin/kubectl-fairlead (static).
-	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/ ./cmd/fairlead ./cmd/kubectl-fairlead
+	go build -ldflags "-s -w -X github.com/fairlead-dev/fairlead/internal/version.value=$(VERSION)" -o $(BIN)/ ./cmd/fairlead ./cmd/kubectl-fairlead
 
 .PHONY: generate
 generate: ## Regenerate deepcopy code, CRDs, install manifest and reference docs.

@@ -65,6 +65,9 @@ internal/system/doris ./internal/system/doris/leaf                   allowed
 internal/system/doris ./internal/system/cache/leaf                   refused
 internal/system/doris ./internal/kernel/leaf                         refused
 internal/system/doris ./internal/apply/leaf                          refused
+internal/dial         net                                            allowed
+internal/dial         ./internal/observe/leaf                        refused
+internal/version      k8s.io/client-go/leaf                          refused
 internal/cli          ./internal/system/doris/leaf                   allowed
 internal/cli          ./internal/plan/leaf                           allowed
 internal/cli          ./internal/apply/leaf                          refused
@@ -86,6 +89,8 @@ internal/kernel  context\.Background         _ = context.Background()
 internal/kernel  time\.Sleep                 time.Sleep(time.Second)
 internal/plan    time\.Now                   _ = time.Now()
 internal/kernel  client\.Client              var _ client.Client
+internal/kernel  write.belongs.in            var c client.Client; c.Patch()
+internal/kernel  write.belongs.in            var c client.Client; c.Status().Patch()
 internal/plan    client\.Reader              var _ client.Reader
 '
 
@@ -109,8 +114,19 @@ stand_in() {
     sigs.k8s.io/controller-runtime/pkg/{reconcile,client/fake}; do
     echo "package $(basename "$package")" | write "modules/$package/leaf.go"
   done
-  printf 'package client\n\ntype (\n\tClient interface{}\n\tReader interface{}\n)\n' |
-    write modules/sigs.k8s.io/controller-runtime/pkg/client/client.go
+  write modules/sigs.k8s.io/controller-runtime/pkg/client/client.go <<'GO'
+package client
+
+type (
+	Reader interface{}
+	Writer interface{ Patch() }
+	Client interface {
+		Reader
+		Writer
+		Status() Writer
+	}
+)
+GO
   for package in api internal/{plan,rollout,status,event,observe,apply,kernel,system/doris,system/cache} test/sim; do
     echo "package leaf" | write "$package/leaf/leaf.go"
   done

@@ -49,7 +49,7 @@ func assemble(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(header)
 	for _, f := range files {
-		for _, document := range bytes.Split(f.content, separator) {
+		for document := range bytes.SplitSeq(f.content, separator) {
 			document = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(document), []byte("---")))
 			if len(document) == 0 {
 				continue

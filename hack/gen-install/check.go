@@ -85,34 +85,49 @@ func checkSubjects(subjects []rbacv1.Subject) error {
 // checkPod holds the operator's Pod to the restricted profile and a little more:
 // a root filesystem that is not written, and limits.
 func checkPod(pod corev1.PodSpec) error {
-	var errs []error
-	need := func(holds bool, what string) {
-		if !holds {
-			errs = append(errs, errors.New(what))
-		}
-	}
 	security := pod.SecurityContext
 	if security == nil {
 		security = &corev1.PodSecurityContext{}
 	}
-	need(isTrue(security.RunAsNonRoot), "pod may run as root")
-	need(security.SeccompProfile != nil && security.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
-		"seccomp profile is not RuntimeDefault")
-	need(!pod.HostNetwork && !pod.HostPID && !pod.HostIPC, "pod shares a namespace of the host")
+	errs := []error{
+		need(isTrue(security.RunAsNonRoot), "pod may run as root"),
+		need(security.SeccompProfile != nil && security.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+			"seccomp profile is not RuntimeDefault"),
+		need(!pod.HostNetwork && !pod.HostPID && !pod.HostIPC, "pod shares a namespace of the host"),
+	}
 	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
-		security := container.SecurityContext
-		if security == nil {
-			security = &corev1.SecurityContext{}
+		if err := checkContainer(container); err != nil {
+			errs = append(errs, fmt.Errorf("container %q %w", container.Name, err))
 		}
-		name := fmt.Sprintf("container %q ", container.Name)
-		need(security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation, name+"may raise its privileges")
-		need(isTrue(security.ReadOnlyRootFilesystem), name+"may write its root filesystem")
-		need(security.Capabilities != nil && slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) &&
-			len(security.Capabilities.Add) == 0, name+"keeps capabilities")
-		need(!container.Resources.Limits.Memory().IsZero() && !container.Resources.Requests.Memory().IsZero() &&
-			!container.Resources.Requests.Cpu().IsZero(), name+"has no resource requests or no memory limit")
 	}
 	return errors.Join(errs...)
+}
+
+func checkContainer(container corev1.Container) error {
+	security := container.SecurityContext
+	if security == nil {
+		security = &corev1.SecurityContext{}
+	}
+	capabilities := security.Capabilities
+	if capabilities == nil {
+		capabilities = &corev1.Capabilities{}
+	}
+	requests, limits := container.Resources.Requests, container.Resources.Limits
+	return errors.Join(
+		need(security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation, "may raise its privileges"),
+		need(isTrue(security.ReadOnlyRootFilesystem), "may write its root filesystem"),
+		need(slices.Equal(capabilities.Drop, []corev1.Capability{"ALL"}) && len(capabilities.Add) == 0, "keeps capabilities"),
+		need(!requests.Cpu().IsZero() && !requests.Memory().IsZero(), "requests no CPU or no memory"),
+		need(!limits.Memory().IsZero(), "has no memory limit"),
+	)
+}
+
+// need is the complaint what, unless it holds.
+func need(holds bool, what string) error {
+	if holds {
+		return nil
+	}
+	return errors.New(what)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
