@@ -1,0 +1,119 @@
+package fe
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fairlead-dev/fairlead/test/dorissim/meta"
+	"github.com/fairlead-dev/fairlead/test/dorissim/sqlparse"
+)
+
+// change executes a statement that changes shared state; this frontend is the master.
+func (s *session) change(statement sqlparse.Statement) (*answer, error) {
+	switch st := statement.(type) {
+	case sqlparse.AlterSystem:
+		return s.alterSystem(st)
+	case sqlparse.CreateUser, sqlparse.DropUser, sqlparse.Grant, sqlparse.SetPassword:
+		return s.account(st)
+	case sqlparse.CreateDatabase, sqlparse.DropDatabase, sqlparse.CreateTable, sqlparse.DropTable:
+		if err := s.must("Admin_priv", "Create_priv"); err != nil {
+			return nil, err
+		}
+		return s.ddl(st)
+	case sqlparse.Insert:
+		if err := s.must("Admin_priv", "Load_priv"); err != nil {
+			return nil, err
+		}
+		return s.insert(st)
+	}
+	return nil, fmt.Errorf("unsupported statement %T", statement)
+}
+
+// propose changes the metadata and reports its new version.
+func (s *session) propose(change func(*meta.State) error) (*answer, error) {
+	state, err := s.node.quorum.Propose(s.ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{Version: state.Version}, nil
+}
+
+func (s *session) alterSystem(st sqlparse.AlterSystem) (*answer, error) {
+	if err := s.must("Node_priv"); err != nil {
+		return nil, err
+	}
+	return s.propose(func(state *meta.State) error {
+		for _, addr := range st.Addrs {
+			if err := s.alterNode(state, st, addr); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr string) error {
+	switch st.Op {
+	case sqlparse.AddFollower:
+		return state.AddFrontend(meta.Follower, addr)
+	case sqlparse.AddObserver:
+		return state.AddFrontend(meta.Observer, addr)
+	case sqlparse.DropFollower:
+		return state.DropFrontend(meta.Follower, addr, s.node.self)
+	case sqlparse.DropObserver:
+		return state.DropFrontend(meta.Observer, addr, s.node.self)
+	case sqlparse.AddBackend:
+		if err := state.AddBackend(addr, nil); err != nil {
+			return err
+		}
+		return state.ModifyBackend(addr, st.Properties)
+	case sqlparse.DropBackend:
+		return meta.ErrDropNotSafe
+	case sqlparse.ForceDropBackend:
+		return state.DropBackend(addr)
+	case sqlparse.Decommission:
+		return state.Decommission(addr, true)
+	case sqlparse.CancelDecommiss:
+		return state.Decommission(addr, false)
+	case sqlparse.ModifyBackend:
+		return state.ModifyBackend(addr, st.Properties)
+	}
+	return fmt.Errorf("unsupported operation %s", st.Op)
+}
+
+func (s *session) account(statement sqlparse.Statement) (*answer, error) {
+	if st, ok := statement.(sqlparse.SetPassword); !ok || st.Name != "" && st.Name != s.user {
+		if err := s.must("Admin_priv", "Grant_priv"); err != nil {
+			return nil, err
+		}
+	}
+	return s.propose(func(state *meta.State) error {
+		switch st := statement.(type) {
+		case sqlparse.CreateUser:
+			return state.CreateUser(st.Name, hash(st.Password, st.Hashed), st.IfNotExists)
+		case sqlparse.DropUser:
+			return state.DropUser(st.Name, st.IfExists)
+		case sqlparse.Grant:
+			return state.Grant(st.Name, st.Privileges)
+		case sqlparse.SetPassword:
+			name := st.Name
+			if name == "" {
+				name = s.user
+			}
+			return state.SetPassword(name, hash(st.Password, st.Hashed))
+		}
+		return fmt.Errorf("unsupported statement %T", statement)
+	})
+}
+
+func hash(password string, hashed bool) string {
+	if hashed {
+		return password
+	}
+	return meta.PasswordHash(password)
+}
+
+// bounded gives background work of the master a deadline.
+func (n *Node) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, n.opt.Pace.Quorum.Commit)
+}
