@@ -34,7 +34,8 @@ func root() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", defaultDir(),
 		"directory of the cluster; one cluster each (default taken from $FAIRLEAD_CLUSTER_DIR if set)")
-	cmd.AddCommand(upCommand(&dir), downCommand(&dir), statusCommand(&dir), envCommand(&dir), loadImageCommand(&dir))
+	cmd.AddCommand(upCommand(&dir), downCommand(&dir), statusCommand(&dir), envCommand(&dir), loadImageCommand(&dir),
+		nodeInitCommand(&dir), provisionerCommand())
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
+	"github.com/fairlead-dev/fairlead/test/cluster/node"
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
 )
 
@@ -38,6 +39,9 @@ func Down(ctx context.Context, dir string) error {
 	}
 	record := book.Record()
 	if err := endProcesses(ctx, record); err != nil {
+		return fmt.Errorf("take down the cluster in %s: %w", dir, err)
+	}
+	if err := removeNetworkAndCgroups(ctx, record); err != nil {
 		return fmt.Errorf("take down the cluster in %s: %w", dir, err)
 	}
 	if err := removeFiles(dir, book, record.MadeDir); err != nil {
@@ -81,6 +85,22 @@ func killOnce(record ledger.Record) (left int, err error) {
 		}
 	}
 	return left, errors.Join(err, markErr)
+}
+
+// removeNetworkAndCgroups removes what is left of a real node when its
+// processes have ended. A ledger from before these were made names none.
+func removeNetworkAndCgroups(ctx context.Context, record ledger.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, vanishWithin)
+	defer cancel()
+	for _, link := range record.Links {
+		if err := node.RemoveLink(ctx, link); err != nil {
+			return err
+		}
+	}
+	if record.Cgroup == "" {
+		return nil
+	}
+	return node.RemoveCgroups(ctx, record.Cgroup)
 }
 
 // removeFiles empties the cluster's directory, the ledger last, and removes

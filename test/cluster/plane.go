@@ -22,7 +22,7 @@ type plane struct {
 // start starts the programs and waits until each answers and the default
 // service account, which every Pod needs, is there.
 func (p *plane) start(ctx context.Context, server string) error {
-	client, err := p.client()
+	client, err := p.serverClient()
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (p *plane) start(ctx context.Context, server string) error {
 	return nil
 }
 
-// client speaks to all servers of the plane: one authority signed them all.
-func (p *plane) client() (*http.Client, error) {
+// serverClient speaks to all servers of the plane: one authority signed them all.
+func (p *plane) serverClient() (*http.Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", p.path(kubeconfigFile))
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/build"
 	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
+	"github.com/fairlead-dev/fairlead/test/cluster/node"
 	"github.com/fairlead-dev/fairlead/test/cluster/pki"
 	"github.com/fairlead-dev/fairlead/test/cluster/ports"
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
@@ -33,6 +34,7 @@ type starter struct {
 	ca       *pki.Authority
 	address  netip.Addr // where the API server listens
 	services string     // range of Service addresses
+	network  node.Network
 	began    time.Time
 }
 
@@ -57,8 +59,18 @@ func (s *starter) run(ctx context.Context) error {
 	}
 	s.address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	s.services = "10.96.0.0/16"
+	if s.opts.Nodes == Real {
+		if err := s.connectNode(ctx); err != nil {
+			return fmt.Errorf("prepare the node: %w", err)
+		}
+	}
 	if err := s.startControlPlane(ctx); err != nil {
 		return err
+	}
+	if s.opts.Nodes == Real {
+		if err := s.startNode(ctx); err != nil {
+			return fmt.Errorf("start the node: %w", err)
+		}
 	}
 	s.say("ready")
 	return s.ledger.Update(func(r *ledger.Record) {
@@ -138,9 +150,9 @@ func (p *plane) writeFiles() error {
 	return os.WriteFile(p.path("audit-policy.yaml"), []byte(audit.Policy), 0o600)
 }
 
-// launch starts a program and has it in the ledger.
+// launch starts a program of the control plane.
 func (s *starter) launch(name string, binary string, args ...string) (*process.Running, error) {
-	running, err := process.Start(process.Spec{
+	return s.startProcess(process.Spec{
 		Name:          name,
 		Path:          binary,
 		Args:          args,
@@ -148,11 +160,16 @@ func (s *starter) launch(name string, binary string, args ...string) (*process.R
 		ID:            s.id,
 		DieWithParent: s.opts.DieWithParent,
 	})
+}
+
+// startProcess starts a program and has it in the ledger.
+func (s *starter) startProcess(spec process.Spec) (*process.Running, error) {
+	running, err := process.Start(spec)
 	if err != nil {
 		return nil, err
 	}
 	return running, s.ledger.Update(func(r *ledger.Record) {
-		r.Processes = append(r.Processes, ledger.Process{Name: name, PID: running.PID, Start: running.Start})
+		r.Processes = append(r.Processes, ledger.Process{Name: spec.Name, PID: running.PID, Start: running.Start})
 	})
 }
 

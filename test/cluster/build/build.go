@@ -31,6 +31,7 @@ const (
 	Kubectl           Program = "kubectl"
 	Etcd              Program = "etcd"
 	CoreDNS           Program = "coredns"
+	Pause             Program = "pause"
 )
 
 // DefaultVersion is the Kubernetes version of a cluster that names none.
@@ -43,7 +44,7 @@ func ControlPlane() []Program {
 
 // RealNode lists what a cluster with a real node needs.
 func RealNode() []Program {
-	return append(ControlPlane(), Kubelet, Proxy, CoreDNS)
+	return append(ControlPlane(), Kubelet, Proxy, CoreDNS, Pause)
 }
 
 // Options say which version to build and where.

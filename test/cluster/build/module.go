@@ -36,7 +36,7 @@ func modulesFor(version string) ([]module, error) {
 	if m == nil {
 		return nil, fmt.Errorf("kubernetes version %q is not of the form 1.x.y", version)
 	}
-	return []module{kubernetes(version, m[1], m[2]), etcd(), coredns()}, nil
+	return []module{kubernetes(version, m[1], m[2]), etcd(), coredns(), pause()}, nil
 }
 
 func kubernetes(version, minor, patch string) module {
@@ -106,6 +106,39 @@ import (
 func main() {
 	dnsserver.Directives = []string{"bind", "errors", "health", "cache", "kubernetes", "forward"}
 	coremain.Run()
+}
+`,
+	}
+}
+
+// pause is the program that holds a Pod's namespaces: it waits to be told to
+// end and collects the orphans of a shared PID namespace meanwhile.
+func pause() module {
+	return module{
+		name:     "pause/v1",
+		packages: map[Program]string{Pause: "."},
+		ldflags:  "-s -w",
+		main: `package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+				break
+			}
+		}
+	}
 }
 `,
 	}
