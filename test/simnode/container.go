@@ -3,6 +3,7 @@ package simnode
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -225,9 +226,7 @@ func (c *container) start(m *machine, t *turn, spec *corev1.Container) {
 // the kubelet has synchronised them since. What is gone stays as it was.
 func (m *machine) refresh(t *turn) {
 	now, _ := t.content.mount(t.pod)
-	for name, files := range now {
-		m.volumes[name] = files
-	}
+	maps.Copy(m.volumes, now)
 }
 
 func (c *container) run(m *machine, t *turn, spec *corev1.Container, env map[string]string) {

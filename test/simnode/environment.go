@@ -135,27 +135,20 @@ func fieldValue(pod *corev1.Pod, field string, at address) string {
 	case name == "metadata.annotations" && keyed:
 		return pod.Annotations[key]
 	}
-	switch field {
-	case "metadata.name":
-		return pod.Name
-	case "metadata.namespace":
-		return pod.Namespace
-	case "metadata.uid":
-		return string(pod.UID)
-	case "metadata.labels":
-		return keyValueLines(pod.Labels)
-	case "metadata.annotations":
-		return keyValueLines(pod.Annotations)
-	case "spec.nodeName":
-		return pod.Spec.NodeName
-	case "spec.serviceAccountName":
-		return pod.Spec.ServiceAccountName
-	case "status.podIP", "status.podIPs":
-		return at.pod
-	case "status.hostIP", "status.hostIPs":
-		return at.host
+	plain := map[string]string{
+		"metadata.name":           pod.Name,
+		"metadata.namespace":      pod.Namespace,
+		"metadata.uid":            string(pod.UID),
+		"metadata.labels":         keyValueLines(pod.Labels),
+		"metadata.annotations":    keyValueLines(pod.Annotations),
+		"spec.nodeName":           pod.Spec.NodeName,
+		"spec.serviceAccountName": pod.Spec.ServiceAccountName,
+		"status.podIP":            at.pod,
+		"status.podIPs":           at.pod,
+		"status.hostIP":           at.host,
+		"status.hostIPs":          at.host,
 	}
-	return ""
+	return plain[field]
 }
 
 func keyValueLines(values map[string]string) string {

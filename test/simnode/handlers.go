@@ -159,7 +159,7 @@ func (s *Simulator) syncClaim(ctx context.Context, key types.NamespacedName) err
 	}
 	t := s.claimTurn(key, claim)
 	t.class = class
-	state := s.claimState(claim, t)
+	state := s.claimState(claim)
 	next := *state
 	next.step(t)
 	if err := s.writeClaim(ctx, t); err != nil {
@@ -190,7 +190,7 @@ func (s *Simulator) claimTurn(key types.NamespacedName, claim *corev1.Persistent
 }
 
 // claimState is used by the worker that holds the claim's key alone.
-func (s *Simulator) claimState(claim *corev1.PersistentVolumeClaim, t *claimTurn) *claimState {
+func (s *Simulator) claimState(claim *corev1.PersistentVolumeClaim) *claimState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.claimStates[claim.UID]

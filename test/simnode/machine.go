@@ -117,7 +117,7 @@ func (m *machine) step(t *turn) {
 		m.end(t)
 		return
 	}
-	if m.finished(t.pod) {
+	if m.finished() {
 		return
 	}
 	if reason, evicted := evictionOf(t); evicted {
@@ -164,8 +164,8 @@ func (m *machine) end(t *turn) {
 }
 
 // finished reports whether the Pod's phase is one that is never left.
-func (m *machine) finished(pod *corev1.Pod) bool {
-	phase := m.phase(pod)
+func (m *machine) finished() bool {
+	phase := m.phase()
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 

@@ -1,6 +1,7 @@
 package simnode
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +21,7 @@ func (s *Simulator) remember(key types.NamespacedName, m *machine, t *turn) {
 	var mounted []types.NamespacedName
 	s.mu.Lock()
 	if len(t.started) > 0 {
-		volumes := Volumes{}
-		for name, files := range m.volumes {
-			volumes[name] = files
-		}
-		s.mounted[key] = volumes
+		s.mounted[key] = maps.Clone(m.volumes)
 		if s.processes[key] == nil {
 			s.processes[key] = map[string]Process{}
 		}

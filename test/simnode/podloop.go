@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -214,9 +215,7 @@ func (s *Simulator) readOne(ctx context.Context, namespace string, ref reference
 	for key, value := range configMap.Data {
 		data[key] = []byte(value)
 	}
-	for key, value := range configMap.BinaryData {
-		data[key] = value
-	}
+	maps.Copy(data, configMap.BinaryData)
 	return data, nil
 }
 

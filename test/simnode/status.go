@@ -22,7 +22,7 @@ var ownConditions = []corev1.PodConditionType{
 func (m *machine) status(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 	s := corev1.PodStatus{
 		ObservedGeneration: pod.Generation,
-		Phase:              m.phase(pod),
+		Phase:              m.phase(),
 		HostIP:             m.at.host,
 		HostIPs:            []corev1.HostIP{{IP: m.at.host}},
 		StartTime:          &metav1.Time{Time: m.seenAt},
@@ -47,43 +47,47 @@ func (m *machine) status(pod *corev1.Pod, now time.Time) corev1.PodStatus {
 }
 
 // phase follows the kubelet's rules.
-func (m *machine) phase(pod *corev1.Pod) corev1.PodPhase {
+func (m *machine) phase() corev1.PodPhase {
 	if m.evicted != "" {
 		return corev1.PodFailed
 	}
-	var up, down, never, failed int
+	count := map[containerFate]int{}
 	for _, c := range m.containers {
-		if c.kind != mainContainer {
-			if c.final && c.exit.ExitCode != 0 {
-				return corev1.PodFailed
-			}
-			continue
-		}
-		switch {
-		case c.state == running:
-			up++
-		case c.state == exited && c.final:
-			down++
-			if c.exit.ExitCode != 0 {
-				failed++
-			}
-		case c.last != nil:
-			up++ // restarting
-		default:
-			never++
+		if c.kind == mainContainer || c.fate() == failed {
+			count[c.fate()]++
 		}
 	}
 	switch {
-	case never > 0:
+	case count[unborn] > 0 && count[failed] == 0 || len(m.containers) == 0:
 		return corev1.PodPending
-	case up > 0:
+	case count[alive] > 0:
 		return corev1.PodRunning
-	case down > 0 && failed == 0:
-		return corev1.PodSucceeded
-	case failed > 0:
+	case count[failed] > 0:
 		return corev1.PodFailed
 	}
-	return corev1.PodPending
+	return corev1.PodSucceeded
+}
+
+// containerFate is what a container's state means for the Pod's phase.
+type containerFate int
+
+const (
+	unborn containerFate = iota // never ran
+	alive                       // runs, or will run again
+	completed
+	failed
+)
+
+func (c *container) fate() containerFate {
+	switch {
+	case c.state == exited && c.final && c.exit.ExitCode != 0:
+		return failed
+	case c.state == exited && c.final:
+		return completed
+	case c.starts > 0:
+		return alive
+	}
+	return unborn
 }
 
 func (m *machine) containerStatus(pod *corev1.Pod, c *container) corev1.ContainerStatus {
