@@ -35,7 +35,7 @@ func root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&dir, "dir", defaultDir(),
 		"directory of the cluster; one cluster each (default taken from $FAIRLEAD_CLUSTER_DIR if set)")
 	cmd.AddCommand(upCommand(&dir), downCommand(&dir), statusCommand(&dir), envCommand(&dir), loadImageCommand(&dir),
-		nodeInitCommand(&dir), provisionerCommand())
+		nodeInitCommand(&dir), provisionerCommand(), simnodeCommand(&dir))
 	return cmd
 }
 
