@@ -15,8 +15,9 @@ cd "$(dirname "$0")/.."
 level=${1:?usage: gotest.sh unit|cluster|e2e [go test flags]}
 shift
 
-# Packages under these directories start a Kubernetes control plane.
-cluster_pattern='^[^/]+/[^/]+/[^/]+/test/(cluster|e2e)(/|$)'
+# Packages that start a Kubernetes control plane: those under these directories,
+# and those whose tests ask clustertest for one.
+cluster_pattern='/fairlead/test/(cluster|e2e)(/[^ ]*)? |/test/cluster/clustertest( |$)'
 
 # run_tests FORMAT MODULE FLAGS... PACKAGES: -race needs cgo; vet is left to verify.
 run_tests() {
@@ -51,16 +52,18 @@ choose_real_node() {
   echo "SKIP: the real-node tests do not run: they need root on Linux, and FAIRLEAD_REAL_NODE other than 0" >&2
 }
 
-list() { # MODULE, keeps go list's exit code
-  (cd "$1" && go list ./...)
+list() { # MODULE: its packages, each with what its tests import; keeps go list's exit code
+  (cd "$1" && go list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./...)
 }
+
+names() { cut -d' ' -f1; }
 
 status=0
 case "$level" in
 unit)
   for module in $(hack/modules.sh code); do
     listed=$(list "$module")
-    mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed")
+    mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | names)
     run_tests standard-quiet "$module" -timeout 10m "$@" "${packages[@]}" || status=1
   done
   ;;
@@ -68,7 +71,7 @@ cluster | e2e)
   choose_real_node
   export FAIRLEAD_REAL_NODE
   listed=$(list .)
-  mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed")
+  mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed" | names)
   if ((${#packages[@]} == 0)); then
     echo "FAIL: no package matches $cluster_pattern" >&2
     exit 1
