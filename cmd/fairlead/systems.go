@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/dial"
+	"github.com/fairlead-dev/fairlead/internal/diff"
+	"github.com/fairlead-dev/fairlead/internal/kernel"
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
+)
+
+// dependencies are what systems are given.
+type dependencies struct {
+	dial    dial.Func
+	workers int
+}
+
+type runFunc = func(context.Context, manager.Manager, []string) error
+
+// registry is the explicit list of systems, in the order in which they start.
+func registry(d dependencies) []struct {
+	name string
+	run  runFunc
+} {
+	engine := diff.New(scheme())
+	return []struct {
+		name string
+		run  runFunc
+	}{
+		{"doriscluster", kernel.Registration[*dorisv1.DorisCluster, doris.World]{
+			Name: "doriscluster", Manager: doris.FieldManager, Engine: engine, Workers: d.workers,
+			New:     func() *dorisv1.DorisCluster { return &dorisv1.DorisCluster{} },
+			System:  doris.New(engine),
+			Watches: doris.Watches(),
+		}.Run},
+	}
+}
+
+func systemNames() []string {
+	var names []string
+	for _, s := range registry(dependencies{}) {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// systems picks the named systems.
+func systems(names []string, d dependencies) ([]runFunc, error) {
+	all := registry(d)
+	var runs []runFunc
+	for _, n := range names {
+		found := false
+		for _, s := range all {
+			if s.name == n {
+				runs, found = append(runs, s.run), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("--systems names %q; known are %s", n, strings.Join(systemNames(), ", "))
+		}
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("--systems is empty; known are %s", strings.Join(systemNames(), ", "))
+	}
+	return runs, nil
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(dorisv1.AddToScheme(s))
+	return s
+}

@@ -1,0 +1,144 @@
+package doris
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/observe"
+)
+
+// World is what is observed of one DorisCluster.
+type World struct {
+	// Owned holds the objects that belong to the cluster, by kind and name.
+	StatefulSets map[string]*appsv1.StatefulSet
+	Services     map[string]*corev1.Service
+	OwnMaps      map[string]*corev1.ConfigMap
+	OwnSecrets   map[string]*corev1.Secret
+	// Pods of each component, in the order of their names.
+	Pods map[string][]corev1.Pod
+	// ConfigMaps that the spec names; nil for one that does not exist.
+	ConfigMaps map[string]*corev1.ConfigMap
+	// Secrets that the spec names, and whether they exist.
+	Secrets map[string]bool
+}
+
+// Watches lists the kinds whose objects belong to a DorisCluster.
+func Watches() []observe.Watch {
+	own, pods := labelled(dorisv1.LabelOwner), labelled(dorisv1.LabelCluster)
+	byReference := func(o client.Object) string { return ownerName(o.GetOwnerReferences()) }
+	return []observe.Watch{
+		{Object: &appsv1.StatefulSet{}, Selector: own, Owner: byReference},
+		{Object: &corev1.Service{}, Selector: own, Owner: byReference},
+		{Object: &corev1.ConfigMap{}, Selector: own, Owner: byReference},
+		{Object: &corev1.Secret{}, Selector: own, Owner: byReference},
+		{Object: &corev1.Pod{}, Selector: pods, Owner: func(o client.Object) string { return o.GetLabels()[dorisv1.LabelCluster] }},
+	}
+}
+
+func labelled(key string) labels.Selector {
+	r, err := labels.NewRequirement(key, selection.Exists, nil)
+	if err != nil {
+		panic(fmt.Sprintf("label %q: %v", key, err)) // a constant of this package is wrong
+	}
+	return labels.NewSelector().Add(*r)
+}
+
+func ownerName(refs []metav1.OwnerReference) string {
+	for _, r := range refs {
+		if r.Kind == dorisv1.Kind {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// OwnerOf tells to which DorisCluster an object of any watched kind belongs.
+func OwnerOf(o client.Object) string {
+	if _, isPod := o.(*corev1.Pod); isPod {
+		return o.GetLabels()[dorisv1.LabelCluster]
+	}
+	return ownerName(o.GetOwnerReferences())
+}
+
+// Observe implements the reading half of the system.
+func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster) (World, error) {
+	w := World{
+		StatefulSets: map[string]*appsv1.StatefulSet{}, Services: map[string]*corev1.Service{},
+		OwnMaps: map[string]*corev1.ConfigMap{}, OwnSecrets: map[string]*corev1.Secret{},
+		Pods: map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+	}
+	if err := observeOwned(ctx, r, dc, w); err != nil {
+		return World{}, err
+	}
+	refs := References(dc)
+	for _, name := range refs.ConfigMaps {
+		cm, err := r.ConfigMap(ctx, name)
+		if err != nil {
+			return World{}, err
+		}
+		w.ConfigMaps[name] = cm
+	}
+	for _, name := range refs.Secrets {
+		secret, err := r.Secret(ctx, name)
+		if err != nil {
+			return World{}, err
+		}
+		w.Secrets[name] = secret != nil
+	}
+	return w, nil
+}
+
+func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w World) error {
+	for _, name := range ownNames(dc) {
+		key := types.NamespacedName{Namespace: dc.Namespace, Name: name.object}
+		var err error
+		switch name.kind {
+		case "StatefulSet":
+			err = found(ctx, r, key, &appsv1.StatefulSet{}, w.StatefulSets)
+		case "Service":
+			err = found(ctx, r, key, &corev1.Service{}, w.Services)
+		case "ConfigMap":
+			err = found(ctx, r, key, &corev1.ConfigMap{}, w.OwnMaps)
+		case "Secret":
+			err = found(ctx, r, key, &corev1.Secret{}, w.OwnSecrets)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := r.Owned(ctx, pods); err != nil {
+		return fmt.Errorf("listing Pods: %w", err)
+	}
+	for _, p := range pods.Items {
+		c := p.Labels[dorisv1.LabelComponent]
+		w.Pods[c] = append(w.Pods[c], p)
+	}
+	for c := range w.Pods {
+		sortPods(w.Pods[c])
+	}
+	return nil
+}
+
+// found reads one object into the map, or leaves it out when it is absent.
+func found[T client.Object](ctx context.Context, r observe.Reader, key types.NamespacedName, obj T, into map[string]T) error {
+	err := r.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %T %q: %w", obj, key, err)
+	}
+	into[key.Name] = obj
+	return nil
+}

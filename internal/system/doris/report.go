@@ -1,0 +1,153 @@
+package doris
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/status"
+)
+
+// Report fills the status that existing tools read (one block per component)
+// and says how the cluster is.
+func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) status.Health {
+	fe := s.reportComponent(dc, w, dorisv1.ComponentFE, now)
+	be := s.reportComponent(dc, w, dorisv1.ComponentBE, now)
+	return status.Health{
+		Available: availability(dc, w, fe, be),
+		Complete:  completeness(dc, fe, be),
+		Extra:     extraConditions(p),
+	}
+}
+
+func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, c dorisv1.ComponentType, now time.Time) members {
+	slot := statusSlot(dc, c)
+	spec := specOf(dc, c)
+	if spec == nil {
+		*slot = nil
+		return members{}
+	}
+	name := StatefulSetName(dc.Name, c)
+	set := w.StatefulSets[name]
+	m := membersOf(set, w.Pods[string(c)], name, int(replicasOf(spec)))
+	out := dorisv1.ComponentStatus{
+		AccessService:     AccessServiceName(dc.Name, c),
+		RunningInstances:  m.running,
+		CreatingInstances: m.creating,
+		FailedInstances:   m.failed,
+	}
+	var before dorisv1.ComponentCondition
+	if *slot != nil {
+		before = (*slot).ComponentCondition
+		// Written by the existing operator; kept as it is.
+		out.CoreConfigMapHashValue = (*slot).CoreConfigMapHashValue
+	}
+	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
+	*slot = &out
+	return m
+}
+
+func statusSlot(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) **dorisv1.ComponentStatus {
+	if c == dorisv1.ComponentFE {
+		return &dc.Status.FeStatus
+	}
+	return &dc.Status.BeStatus
+}
+
+// componentCondition names the phase in the words of the existing operator. The
+// time moves only when the phase does.
+func componentCondition(before dorisv1.ComponentCondition, set string, m members, exists bool, now time.Time) dorisv1.ComponentCondition {
+	phase := phaseOf(before.Phase, m, exists)
+	c := dorisv1.ComponentCondition{SubResourceName: set, Phase: phase, LastTransitionTime: before.LastTransitionTime}
+	if phase != before.Phase || c.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	}
+	if phase != dorisv1.PhaseAvailable {
+		c.Message = m.trouble
+		if m.trouble != "" {
+			c.Reason = meta.ReasonMembersNotReady
+		}
+	}
+	if phase == dorisv1.PhaseHaveMemberFailed {
+		c.Reason = meta.ReasonMemberFailed
+	}
+	return c
+}
+
+func phaseOf(before dorisv1.ComponentPhase, m members, exists bool) dorisv1.ComponentPhase {
+	initial := before == "" || before == dorisv1.PhaseInitializing
+	switch {
+	case !exists:
+		return dorisv1.PhaseInitializing
+	case len(m.failed) > 0:
+		return dorisv1.PhaseHaveMemberFailed
+	case m.complete():
+		return dorisv1.PhaseAvailable
+	case initial:
+		return dorisv1.PhaseInitializing
+	case len(m.outdated) > 0:
+		return dorisv1.PhaseUpgrading
+	case before == dorisv1.PhaseUpgrading && len(m.creating) == 1:
+		return dorisv1.PhaseUpgrading // the Pod that was just replaced is on its way
+	case len(m.running)+len(m.creating) != m.wanted || before == dorisv1.PhaseScaling:
+		return dorisv1.PhaseScaling
+	}
+	return dorisv1.PhaseReconciling
+}
+
+func availability(dc *dorisv1.DorisCluster, w World, fe, be members) status.Verdict {
+	external := dc.Spec.FeSpec == nil
+	switch {
+	case !external && servingFrontends(w) == 0:
+		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no frontend serves" + because(fe)}
+	case dc.Spec.BeSpec != nil && be.wanted > 0 && len(be.running) == 0:
+		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no backend serves" + because(be)}
+	}
+	return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends and backends serve"}
+}
+
+func completeness(dc *dorisv1.DorisCluster, fe, be members) status.Verdict {
+	var missing []string
+	for _, c := range []struct {
+		name    string
+		present bool
+		m       members
+	}{{"fe", dc.Spec.FeSpec != nil, fe}, {"be", dc.Spec.BeSpec != nil, be}} {
+		if !c.present || c.m.complete() {
+			continue
+		}
+		part := fmt.Sprintf("%s: %d of %d ready", c.name, len(c.m.running), c.m.wanted)
+		if n := len(c.m.outdated); n > 0 {
+			part += fmt.Sprintf(", %d to be replaced", n)
+		}
+		missing = append(missing, part+because(c.m))
+	}
+	if len(missing) > 0 {
+		return status.Verdict{Reason: meta.ReasonMembersNotReady, Message: strings.Join(missing, "; ")}
+	}
+	return status.Verdict{True: true, Reason: meta.ReasonReconciled, Message: "every member is ready"}
+}
+
+func because(m members) string {
+	if m.trouble == "" {
+		return ""
+	}
+	return " (" + m.trouble + ")"
+}
+
+// extraConditions are those that only Doris has, from the warnings of the plan.
+func extraConditions(p plan.Plan) map[string]status.Verdict {
+	for _, f := range p.Findings {
+		if f.Severity == plan.Warning && f.Reason == meta.ReasonDeprecatedField {
+			return map[string]status.Verdict{
+				meta.ConditionPlaintextCredential: {True: true, Reason: meta.ReasonDeprecatedField, Message: f.String()},
+			}
+		}
+	}
+	return nil
+}

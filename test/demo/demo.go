@@ -1,0 +1,159 @@
+// Package demo is the story that `make demo` tells and that the end-to-end test
+// checks: a cluster with a real node, the operator in it under its own install
+// manifest, a DorisCluster, a query, and rows that outlive the Pod they were
+// written through.
+//
+// Doris itself is played by dorissim, a test double.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fairlead-dev/fairlead/test/cluster"
+)
+
+// Namespace is where the DorisCluster lives.
+const Namespace = "analytics"
+
+// Name is that of the DorisCluster.
+const Name = "doris"
+
+// Demo is a story under way.
+type Demo struct {
+	// Cluster has a real node.
+	Cluster *cluster.Cluster
+	// Root is the top of the source tree.
+	Root string
+	// Images holds the archives of the images.
+	Images string
+	// Out gets the progress for a person.
+	Out io.Writer
+
+	start time.Time
+}
+
+// Begin starts the clock.
+func (d *Demo) Begin() { d.start = time.Now() }
+
+// Say prints one line of progress with the time since Begin.
+func (d *Demo) Say(format string, args ...any) {
+	took := time.Since(d.start).Round(time.Second)
+	fmt.Fprintf(d.Out, "[%2d:%02d] %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
+}
+
+// BuildImages makes the operator's binary and the images, without a registry.
+// It needs no cluster, so that it can run beside the start of one.
+func BuildImages(ctx context.Context, root, dir string, out io.Writer) error {
+	binary := filepath.Join(dir, "fairlead")
+	steps := [][]string{
+		{"build", "-o", binary, "./cmd/fairlead"},
+		{"run", "./hack/image", "operator", "--binary", binary, "--out", dir},
+		{"run", "./hack/image", "dorissim", "--out", dir},
+	}
+	for _, args := range steps {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+		}
+	}
+	return nil
+}
+
+// Install loads the images into the node and installs the operator.
+func (d *Demo) Install(ctx context.Context) error {
+	archives, err := filepath.Glob(filepath.Join(d.Images, "*.tar"))
+	if err != nil {
+		return err
+	}
+	for _, a := range archives {
+		d.Say("loading image %s", filepath.Base(a))
+		if err := d.Cluster.LoadImage(ctx, a); err != nil {
+			return err
+		}
+	}
+	d.Say("installing the operator: kubectl apply -f config/install/fairlead.yaml")
+	if _, err := d.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(d.Root, "config/install/fairlead.yaml")); err != nil {
+		return err
+	}
+	_, err = d.Kubectl(ctx, "-n", "fairlead-system", "rollout", "status", "deployment/fairlead", "--timeout=180s")
+	if err != nil {
+		return fmt.Errorf("the operator does not become available: %w\n%s", err, d.diagnosis(ctx, "fairlead-system"))
+	}
+	d.Say("the operator runs")
+	return nil
+}
+
+// Create applies the example.
+func (d *Demo) Create(ctx context.Context) error {
+	d.Say("creating three frontends and three backends: kubectl apply -n %s -f examples/doriscluster.yaml", Namespace)
+	if _, err := d.Kubectl(ctx, "create", "namespace", Namespace); err != nil && !strings.Contains(err.Error(), "AlreadyExists") {
+		return err
+	}
+	_, err := d.Kubectl(ctx, "apply", "-n", Namespace, "-f", filepath.Join(d.Root, "examples/doriscluster.yaml"))
+	return err
+}
+
+// AwaitReady waits until the cluster is ready, and prints each change.
+func (d *Demo) AwaitReady(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	const columns = `{range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}`
+	last := ""
+	for {
+		got, err := d.Kubectl(ctx, "get", "dcr", "-n", Namespace, Name, "-o", "jsonpath="+columns)
+		if err == nil && got != "" && got != last {
+			status, message, _ := strings.Cut(got, " ")
+			d.Say("ready: %-5s %s", status, message)
+			last = got
+		}
+		if strings.HasPrefix(got, "True ") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready after %s: %s\n%s", limit, last, d.diagnosis(context.WithoutCancel(ctx), Namespace))
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// diagnosis collects what a person would look at.
+func (d *Demo) diagnosis(ctx context.Context, namespace string) string {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var b strings.Builder
+	for _, args := range [][]string{
+		{"get", "pods,pvc", "-n", namespace, "-o", "wide"},
+		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
+		{"get", "dcr", "-n", namespace, "-o", "yaml"},
+		{"logs", "-n", "fairlead-system", "deployment/fairlead", "--tail=50"},
+	} {
+		out, err := d.Kubectl(ctx, args...)
+		fmt.Fprintf(&b, "--- kubectl %s\n%s\n", strings.Join(args, " "), out)
+		if err != nil {
+			fmt.Fprintf(&b, "%v\n", err)
+		}
+	}
+	return b.String()
+}
+
+// Kubectl runs kubectl of the cluster's version and returns what it printed.
+func (d *Demo) Kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, d.Cluster.Record().Kubectl, append([]string{"--kubeconfig", d.Cluster.Kubeconfig()}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
