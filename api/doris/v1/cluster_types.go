@@ -120,7 +120,7 @@ const (
 
 // AdminUser is an account in plain text.
 type AdminUser struct {
-	// Name of the account. Doris has a built-in account "admin", which can not
+	// Name of the account. Doris has a built-in account "admin", which cannot
 	// register members: choose another name.
 	// +optional
 	Name string `json:"name,omitempty"`

@@ -117,7 +117,7 @@ type BaseSpec struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// PodLabels are added to the labels of the Pods. They can not replace the
+	// PodLabels are added to the labels of the Pods. They cannot replace the
 	// labels by which the operator selects Pods.
 	// +optional
 	PodLabels map[string]string `json:"podLabels,omitempty"`

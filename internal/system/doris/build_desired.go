@@ -106,7 +106,7 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 	fe, feFindings := ReadFrontendConfig(dc, in.ConfigMaps)
 	be, beFindings := ReadBackendConfig(dc, in.ConfigMaps)
 	objects := Objects{Frontend: fe, Backend: be, Missing: missing(dc, in)}
-	findings = append(append(findings, feFindings...), beFindings...)
+	findings = append(append(append(findings, feFindings...), beFindings...), sharedClaimsShared(dc, in)...)
 	for _, c := range components(dc, in, fe, be) {
 		built, found := c.build()
 		objects.Components = append(objects.Components, built)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
@@ -100,4 +102,18 @@ func (r reference) existsIn(in Inputs) bool {
 		return in.Secrets[r.name]
 	}
 	return in.Claims == nil || in.Claims[r.name] != nil
+}
+
+// sharedClaimsShared refuses shared claims that only one node may mount.
+func sharedClaimsShared(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
+	var findings []plan.Finding
+	for i, s := range dc.Spec.SharedPersistentVolumeClaims {
+		claim := in.Claims[s.PersistentVolumeClaimName]
+		if claim == nil || slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
+			continue
+		}
+		findings = append(findings, refusal(indexed("spec.sharedPersistentVolumeClaims", i),
+			"claim %q does not allow ReadWriteMany, so not all Pods can mount it: name one that does", s.PersistentVolumeClaimName))
+	}
+	return findings
 }

@@ -17,7 +17,7 @@ import (
 
 // statefulSet returns the StatefulSet of the component, without replicas. Pods
 // go only when the operator says so (OnDelete), and start together: followers
-// whose quorum was lost as a whole can not come back one by one.
+// whose quorum was lost as a whole cannot come back one by one.
 func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
 	storage, findings := c.storage()
 	labels := SelectorLabels(c.dc.Name, c.kind)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -57,25 +58,30 @@ func (c component) storage() (storage, []plan.Finding) {
 	return s, s.findings
 }
 
-// add adds one volume, or says why it can not.
+// add adds one volume, or says why it cannot.
 func (s *storage) add(v build.Volume) {
 	err := s.volumes.Add(v)
 	if err == nil {
 		return
 	}
-	message := fmt.Sprintf("%v: give the volume another name", err)
+	field, message := v.Field, fmt.Sprintf("%v: give the volume another name", err)
 	var conflict *build.PathConflictError
 	if errors.As(err, &conflict) {
-		message = fmt.Sprintf("%v, and two volumes can not be mounted at one path: give one of them another mountPath", err)
+		other := conflict.Other
+		if !strings.HasPrefix(field, "spec.") {
+			field, other = other, field // it is the user who can move
+		}
+		message = fmt.Sprintf("path %s is taken by %s, and two volumes cannot be mounted at one path: choose another mountPath", conflict.Path, other)
 	}
-	s.findings = append(s.findings, plan.Finding{
-		Severity: plan.Refusal, Field: v.Field, Reason: meta.ReasonInvalidSpec, Message: message,
-	})
+	s.findings = append(s.findings, refusal(field, "%s", message))
 }
 
 // addClaims adds the volumes that outlive a Pod.
 func (s *storage) addClaims(c component, shared []build.Volume) {
 	for _, pv := range c.persistentVolumes() {
+		if len(validation.IsDNS1123Label(pv.Name)) > 0 {
+			continue // refused by Validate
+		}
 		if taken := volumeAt(shared, pv.MountPath); taken != "" {
 			s.findings = append(s.findings, plan.Finding{
 				Severity: plan.Warning, Field: pv.field, Reason: meta.ReasonNoEffect,
@@ -201,7 +207,7 @@ func (s *storage) addDataDirs(c component) {
 		})
 		s.findings = append(s.findings, plan.Finding{
 			Severity: plan.Warning, Field: field, Reason: meta.ReasonDataNotPersistent,
-			Message: fmt.Sprintf("no volume holds %s, so what lies there is lost with the Pod: add an entry with this mountPath and a claim. Volumes of a running cluster can not be added later without making its StatefulSet again", dir),
+			Message: fmt.Sprintf("no volume holds %s, so what lies there is lost with the Pod: add an entry with this mountPath and a claim. Volumes of a running cluster cannot be added later without making its StatefulSet again", dir),
 		})
 	}
 }

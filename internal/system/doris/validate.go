@@ -80,7 +80,7 @@ func nameFits(dc *dorisv1.DorisCluster) []plan.Finding {
 		return nil
 	}
 	return []plan.Finding{refusal("metadata.name",
-		"%q can not be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", dc.Name, maxNameLength)}
+		"%q cannot be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", dc.Name, maxNameLength)}
 }
 
 func frontendsKnown(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -103,7 +103,7 @@ func frontendsRun(dc *dorisv1.DorisCluster) []plan.Finding {
 		return nil
 	}
 	return []plan.Finding{refusal("spec.feSpec.replicas",
-		"0 frontends can not serve %d backends: set it to at least 1, say in spec.beSpec.feAddress where other frontends are, or set spec.beSpec.replicas to 0 as well", replicasOf(&be.BaseSpec))}
+		"0 frontends cannot serve %d backends: set it to at least 1, say in spec.beSpec.feAddress where other frontends are, or set spec.beSpec.replicas to 0 as well", replicasOf(&be.BaseSpec))}
 }
 
 func replicasNotNegative(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -122,7 +122,7 @@ func followersCanElect(dc *dorisv1.DorisCluster) []plan.Finding {
 	}
 	const field = "spec.feSpec.electionNumber"
 	if n := *fe.ElectionNumber; n < 1 {
-		return []plan.Finding{refusal(field, "%d frontends can not elect a master: set it to an odd number from 1 on, or leave it out for 3", n)}
+		return []plan.Finding{refusal(field, "%d frontends cannot elect a master: set it to an odd number from 1 on, or leave it out for 3", n)}
 	}
 	if n, replicas := *fe.ElectionNumber, replicasOf(&fe.BaseSpec); replicas >= 1 && n > replicas {
 		return []plan.Finding{{
@@ -148,7 +148,7 @@ func adminUserCanRegister(dc *dorisv1.DorisCluster) []plan.Finding {
 		return nil
 	}
 	return []plan.Finding{refusal("spec.adminUser.name",
-		"%q is built into Doris and can not register members: choose another name, or use root", user.Name)}
+		"%q is built into Doris and cannot register members: choose another name, or use root", user.Name)}
 }
 
 func serviceTypeServed(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -201,7 +201,7 @@ func volumesComplete(dc *dorisv1.DorisCluster) []plan.Finding {
 			case pv.Name == "":
 				findings = append(findings, refusal(field+".name", "the volume has no name, from which those of the claims are made: give it one"))
 			case len(validation.IsDNS1123Label(pv.Name)) > 0:
-				findings = append(findings, refusal(field+".name", "%q can not be the name of a volume: use at most 63 lower case letters, digits and dashes", pv.Name))
+				findings = append(findings, refusal(field+".name", "%q cannot be the name of a volume: use at most 63 lower case letters, digits and dashes", pv.Name))
 			case twice && pv.MountPath != "":
 				findings = append(findings, refusal(field+".name", "%q is the name of %s as well, and claims are told apart by it: choose another", pv.Name, other))
 			default:
@@ -235,7 +235,7 @@ func mountPathsAbsolute(dc *dorisv1.DorisCluster) []plan.Finding {
 		var findings []plan.Finding
 		check := func(field, at string) {
 			if !legalMountPath.MatchString(at) || path.Clean(at) == "/" {
-				findings = append(findings, refusal(field+".mountPath", "%q can not be mounted at: use an absolute path below / without a colon", at))
+				findings = append(findings, refusal(field+".mountPath", "%q cannot be mounted at: use an absolute path below / without a colon", at))
 			}
 		}
 		for i := range spec.PersistentVolumes {
@@ -259,7 +259,7 @@ func sharedClaimsComplete(dc *dorisv1.DorisCluster) []plan.Finding {
 		}
 		at := strings.ReplaceAll(s.MountPath, "$DORIS_HOME", rootPath)
 		if !legalMountPath.MatchString(at) || path.Clean(at) == "/" {
-			findings = append(findings, refusal(field+".mountPath", "%q can not be mounted at: use an absolute path below /, or one that starts with $DORIS_HOME", s.MountPath))
+			findings = append(findings, refusal(field+".mountPath", "%q cannot be mounted at: use an absolute path below /, or one that starts with $DORIS_HOME", s.MountPath))
 		}
 	}
 	return findings
