@@ -22,37 +22,54 @@ type Choice struct {
 	Waiting string
 }
 
-// Next chooses among the members of a workload of the wanted size. One at a
-// time: nobody goes while a member is missing, leaving or not ready, except
-// that an outdated member which does not serve anyway goes first (it may be
-// unable to start until it is replaced). Otherwise the highest ordinal goes.
+// Next chooses among the members of a workload of the wanted size, one at a
+// time:
+//
+//  1. Nobody goes while somebody is leaving.
+//  2. An outdated member that does not serve goes before all others, whatever
+//     the state of those: it may be unable to start until it is replaced, and a
+//     controller that starts members in order makes no other before it.
+//  3. Nobody else goes while a member is missing or not ready.
+//  4. The highest ordinal goes first.
 func Next(members []Member, size int) Choice {
 	sorted := append([]Member(nil), members...)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i].Ordinal > sorted[j].Ordinal })
-	outdated, broken := "", ""
+	sort.Slice(sorted, func(i, j int) bool {
+		if sorted[i].Ordinal != sorted[j].Ordinal {
+			return sorted[i].Ordinal > sorted[j].Ordinal
+		}
+		return sorted[i].Name > sorted[j].Name
+	})
+	var leaving, broken, unready, outdated string
+	rolling := false
+	first := func(slot *string, m Member) {
+		if *slot == "" {
+			*slot = m.Name
+		}
+	}
 	for _, m := range sorted {
+		rolling = rolling || m.Outdated
 		switch {
 		case m.Leaving:
-			return Choice{Waiting: m.Name + " to be replaced"}
-		case m.Outdated && !m.Ready && broken == "":
-			broken = m.Name
-		case m.Outdated && outdated == "":
-			outdated = m.Name
+			first(&leaving, m)
+		case m.Outdated && !m.Ready:
+			first(&broken, m)
+		case m.Outdated:
+			first(&outdated, m)
+		case !m.Ready:
+			first(&unready, m)
 		}
 	}
-	if broken == "" && outdated == "" {
+	switch {
+	case !rolling:
 		return Choice{}
-	}
-	for _, m := range sorted {
-		if !m.Outdated && !m.Ready {
-			return Choice{Waiting: m.Name + " to become ready"}
-		}
-	}
-	if len(sorted) < size {
-		return Choice{Waiting: "missing Pods"}
-	}
-	if broken != "" {
+	case leaving != "":
+		return Choice{Waiting: leaving + " to be replaced"}
+	case broken != "":
 		return Choice{Name: broken}
+	case unready != "":
+		return Choice{Waiting: unready + " to become ready"}
+	case len(sorted) < size:
+		return Choice{Waiting: "missing Pods"}
 	}
 	return Choice{Name: outdated}
 }
