@@ -29,7 +29,7 @@ const (
 
 	// ConditionPlaintextCredential is True while a credential stands in plain
 	// text where others can read it: in a field of the spec or in a Pod template.
-	ConditionPlaintextCredential = "PlaintextCredential"
+	ConditionPlaintextCredential = "PlaintextCredential" //nolint:gosec // the name of a condition
 
 	// ConditionFullySupported is False while the spec uses a field whose
 	// behaviour this version does not have. The message names the fields.

@@ -65,8 +65,8 @@ type DorisClusterSpec struct {
 	BrokerSpec *BrokerSpec `json:"brokerSpec,omitempty"`
 
 	// AdminUser is the account that registers and drops members.
-	// Deprecated: its password stands in plain text in this object. Use
-	// authSecret, which wins when both are set.
+	// It is deprecated, because its password stands in plain text in this object:
+	// use authSecret, which wins when both are set.
 	// +optional
 	AdminUser *AdminUser `json:"adminUser,omitempty"`
 

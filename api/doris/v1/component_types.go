@@ -284,8 +284,7 @@ type Endpoints struct {
 	Address []string `json:"address,omitempty"`
 
 	// LegacyAddress is what older versions of this API called address, by a slip
-	// of the pen. It counts when address is empty.
-	// Deprecated: write address.
+	// of the pen. It counts when address is empty. It is deprecated: write address.
 	// +optional
 	LegacyAddress []string `json:":address,omitempty"`
 
@@ -302,8 +301,7 @@ type ConfigMapInfo struct {
 	ConfigMapName string `json:"configMapName,omitempty"`
 
 	// ResolveKey has no effect: the key is fe.conf, be.conf or
-	// apache_hdfs_broker.conf.
-	// Deprecated: leave it out.
+	// apache_hdfs_broker.conf. It is deprecated: leave it out.
 	// +optional
 	ResolveKey string `json:"resolveKey,omitempty"`
 

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -214,7 +213,7 @@ func objectMeta(dc *dorisv1.DorisCluster, name string, labels map[string]string)
 		Name: name, Namespace: dc.Namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: dorisv1.GroupVersion.String(), Kind: dorisv1.Kind,
-			Name: dc.Name, UID: dc.UID, Controller: ptr.To(true),
+			Name: dc.Name, UID: dc.UID, Controller: new(true),
 		}},
 	}
 }

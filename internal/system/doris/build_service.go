@@ -3,6 +3,7 @@ package doris
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,14 +83,11 @@ func (c component) fixNodePorts(wanted dorisv1.ExportService, ports []corev1.Ser
 }
 
 func describePorts(ports []Port) string {
-	text := ""
-	for i, p := range ports {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%d (%s)", p.Number, p.Name)
+	words := make([]string, 0, len(ports))
+	for _, p := range ports {
+		words = append(words, fmt.Sprintf("%d (%s)", p.Number, p.Name))
 	}
-	return text
+	return strings.Join(words, ", ")
 }
 
 func (c component) service(name, role string) *corev1.Service {

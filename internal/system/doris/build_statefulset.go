@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -29,7 +28,7 @@ func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
 			Selector:             &metav1.LabelSelector{MatchLabels: labels},
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
-			RevisionHistoryLimit: ptr.To[int32](5),
+			RevisionHistoryLimit: new(int32(5)),
 			VolumeClaimTemplates: storage.claims,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
@@ -54,7 +53,7 @@ func (c component) podSpec(storage storage) corev1.PodSpec {
 		HostAliases:                   c.spec.HostAliases,
 		Affinity:                      c.affinity(),
 		SecurityContext:               c.spec.SecurityContext.DeepCopy(),
-		TerminationGracePeriodSeconds: ptr.To(c.graceSeconds),
+		TerminationGracePeriodSeconds: new(c.graceSeconds),
 		InitContainers:                c.initContainers(main, storage),
 		Containers:                    []corev1.Container{main},
 		Volumes:                       storage.podVolumes,
@@ -87,7 +86,7 @@ func (c component) mainContainer(storage storage) corev1.Container {
 		if main.SecurityContext == nil {
 			main.SecurityContext = &corev1.SecurityContext{}
 		}
-		main.SecurityContext.Privileged = ptr.To(true)
+		main.SecurityContext.Privileged = new(true)
 	}
 	return main
 }
@@ -132,6 +131,6 @@ func privileged(name, image string, res corev1.ResourceRequirements, command, ar
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: command, Args: args, Resources: res,
-		SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+		SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
 	}
 }

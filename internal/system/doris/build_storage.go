@@ -65,8 +65,7 @@ func (s *storage) add(v build.Volume) {
 		return
 	}
 	field, message := v.Field, fmt.Sprintf("%v: give the volume another name", err)
-	var conflict *build.PathConflictError
-	if errors.As(err, &conflict) {
+	if conflict, ok := errors.AsType[*build.PathConflictError](err); ok {
 		other := conflict.Other
 		if !strings.HasPrefix(field, "spec.") {
 			field, other = other, field // it is the user who can move

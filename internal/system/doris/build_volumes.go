@@ -2,7 +2,6 @@ package doris
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/fairlead-dev/fairlead/internal/build"
 )
@@ -68,7 +67,7 @@ func bootstrapVolume(cluster string) build.Volume {
 		Name: "fe-bootstrap", Kind: "Bootstrap", Of: BootstrapConfigMapName(cluster),
 		Source: &corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: BootstrapConfigMapName(cluster)},
-			Optional:             ptr.To(true),
+			Optional:             new(true),
 		}},
 	}
 }

@@ -61,7 +61,7 @@ func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 		Revision: LatestRevision, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
 		Claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
-	for _, doc := range strings.Split(string(text), "\n---\n") {
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
 		var head struct {
 			Kind         string
 			Metadata     struct{ Name string }

@@ -72,6 +72,7 @@ func TestMetadataGuard(t *testing.T) {
 }
 
 func runGuard(t *testing.T, test guardCase) {
+	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("there is no bash here")

@@ -3,6 +3,7 @@ package doris
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -182,9 +183,9 @@ func placeholders(home string, vars []corev1.EnvVar, file *conf.File) conf.Looku
 		if name == "DORIS_HOME" {
 			return home, true
 		}
-		for i := len(vars) - 1; i >= 0; i-- {
-			if vars[i].Name == name && vars[i].ValueFrom == nil {
-				return vars[i].Value, true
+		for _, v := range slices.Backward(vars) {
+			if v.Name == name && v.ValueFrom == nil {
+				return v.Value, true
 			}
 		}
 		return "", false

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -38,17 +37,17 @@ func TestValidate(t *testing.T) {
 		"backends without frontends":         {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec = nil }, "Refusal spec.feSpec"},
 		"frontends elsewhere, by Service":    {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec, dc.Spec.BeSpec.FeAddress = nil, address }, ""},
 		"address that names nothing":         {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec, dc.Spec.BeSpec.FeAddress = nil, &dorisv1.FeAddress{} }, "Refusal spec.feSpec"},
-		"no frontend runs":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = ptr.To[int32](0) }, "Refusal spec.feSpec.replicas"},
+		"no frontend runs":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = new(int32(0)) }, "Refusal spec.feSpec.replicas"},
 		"no frontend runs, others elsewhere": {func(dc *dorisv1.DorisCluster) {
-			dc.Spec.FeSpec.Replicas, dc.Spec.BeSpec.FeAddress = ptr.To[int32](0), address
+			dc.Spec.FeSpec.Replicas, dc.Spec.BeSpec.FeAddress = new(int32(0)), address
 		}, ""},
 		"the whole cluster is stopped": {func(dc *dorisv1.DorisCluster) {
-			dc.Spec.FeSpec.Replicas, dc.Spec.BeSpec.Replicas = ptr.To[int32](0), ptr.To[int32](0)
+			dc.Spec.FeSpec.Replicas, dc.Spec.BeSpec.Replicas = new(int32(0)), new(int32(0))
 		}, ""},
-		"negative replicas":                  {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = ptr.To[int32](-1) }, "Refusal spec.beSpec.replicas"},
-		"one frontend and nothing else said": {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = ptr.To[int32](1) }, ""},
-		"nobody may elect":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = ptr.To[int32](0) }, "Refusal spec.feSpec.electionNumber"},
-		"more electors than frontends":       {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = ptr.To[int32](5) }, "Warning spec.feSpec.electionNumber"},
+		"negative replicas":                  {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(-1)) }, "Refusal spec.beSpec.replicas"},
+		"one frontend and nothing else said": {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = new(int32(1)) }, ""},
+		"nobody may elect":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = new(int32(0)) }, "Refusal spec.feSpec.electionNumber"},
+		"more electors than frontends":       {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = new(int32(5)) }, "Warning spec.feSpec.electionNumber"},
 		"no image":                           {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "" }, "Refusal spec.beSpec.image"},
 		"the built-in account, in any case":  {func(dc *dorisv1.DorisCluster) { dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "ADMIN"} }, "Refusal spec.adminUser.name"},
 		"a Secret wins over it": {func(dc *dorisv1.DorisCluster) {
@@ -89,10 +88,10 @@ func TestValidate(t *testing.T) {
 		"configuration updates by hand":   {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
 		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, "Unsupported spec.configUpdatePolicy"},
 		"kept run-time settings": {func(dc *dorisv1.DorisCluster) {
-			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: ptr.To(true)}
+			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
 		}, "Unsupported spec.runtimeConfigPersistence"},
 		"run-time settings that are not kept": {func(dc *dorisv1.DorisCluster) {
-			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: ptr.To(false)}
+			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(false)}
 		}, ""},
 		"restart by annotation": {func(dc *dorisv1.DorisCluster) {
 			dc.Annotations = map[string]string{dorisv1.AnnotationBERestartedAt: "now"}

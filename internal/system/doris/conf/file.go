@@ -22,6 +22,7 @@
 package conf
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -117,8 +118,8 @@ func (f *File) last(key string) int {
 	if f == nil {
 		return -1
 	}
-	for i := len(f.lines) - 1; i >= 0; i-- {
-		if f.lines[i].assigns && sameKey(f.lines[i].key, key) {
+	for i, l := range slices.Backward(f.lines) {
+		if l.assigns && sameKey(l.key, key) {
 			return i
 		}
 	}
