@@ -22,15 +22,21 @@ func upCommand(dir *string) *cobra.Command {
 	opts := cluster.Options{}
 	nodes := string(cluster.None)
 	cmd := &cobra.Command{
-		Use:   "up",
+		Use:   "up [-- FLAGS OF SIMNODE]",
 		Short: "Bring a cluster up, building its programs first if they are not in the cache",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && (cmd.ArgsLenAtDash() != 0 || nodes != string(cluster.Simulated)) {
+				return fmt.Errorf("unexpected argument %q: only flags of simnode, after --, with simulated nodes", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			self, err := os.Executable()
 			if err != nil {
 				return err
 			}
 			opts.Dir, opts.Self, opts.Nodes, opts.Log = *dir, self, cluster.Nodes(nodes), cmd.ErrOrStderr()
+			opts.Simulate = args
 			c, err := cluster.Up(cmd.Context(), opts)
 			if err != nil {
 				return err

@@ -56,6 +56,8 @@ type Options struct {
 	// Self is the hack/cluster program, which also runs as a background
 	// process; default: built from this module with the go tool.
 	Self string
+	// Simulate are further flags of "hack/cluster simnode", for simulated nodes.
+	Simulate []string
 	// DieWithParent has the cluster's processes end when this process ends,
 	// however it ends.
 	DieWithParent bool

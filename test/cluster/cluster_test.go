@@ -1,9 +1,13 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,7 +25,27 @@ import (
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
 )
 
-func TestMain(m *testing.M) { clustertest.Main(m, cluster.Options{}) }
+// These have the test binary bring a cluster up and nothing else, so that a
+// test can kill it in the middle.
+const (
+	upDirVariable   = "FAIRLEAD_TEST_UP_DIR"
+	upNodesVariable = "FAIRLEAD_TEST_UP_NODES"
+)
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(upDirVariable)
+	if dir == "" {
+		clustertest.Main(m, cluster.Options{})
+	}
+	_, err := cluster.Up(context.Background(), cluster.Options{
+		Dir: dir, Nodes: cluster.Nodes(os.Getenv(upNodesVariable)), Log: os.Stderr,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // eventually polls until the condition holds.
 func eventually(t *testing.T, within time.Duration, condition func() (bool, string)) {
@@ -111,42 +135,108 @@ func TestTwoClustersDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestDownAfterUpWasCancelledAnywhere(t *testing.T) {
+func TestDownAfterUpWasKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a cluster")
 	}
-	for _, after := range []time.Duration{10 * time.Millisecond, 150 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
-		t.Run(after.String(), func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "cluster")
-			ctx, cancel := context.WithTimeout(t.Context(), after)
-			defer cancel()
-			c, err := cluster.Up(ctx, cluster.Options{Dir: dir, KeepOnFailure: true, DieWithParent: true})
-			var id string
-			if err == nil { // a fast machine
-				id = c.Record().ID
-			} else {
-				book, openErr := ledger.Open(dir)
-				if openErr != nil {
-					t.Fatal(openErr)
-				}
-				id = book.Record().ID
-			}
-			if err := cluster.Down(context.Background(), dir); err != nil {
-				t.Fatal(err)
-			}
-			requireNothingLeft(t, dir, id)
-		})
+	clustertest.Shared(t) // builds the programs first
+	for _, m := range []moment{
+		{after: 20 * time.Millisecond},
+		{after: 100 * time.Millisecond},
+		{said: "etcd and API server started"},
+		{said: "API server ready"},
+		{said: "controller manager and scheduler ready"},
+		{said: "never said: it comes to its end"},
+	} {
+		t.Run(m.String(), func(t *testing.T) { killUp(t, cluster.None, m) })
 	}
 }
 
-func requireNothingLeft(t *testing.T, dir, id string) {
+// moment is when a process is killed: after a time, or when it has said something.
+type moment struct {
+	after time.Duration
+	said  string
+}
+
+func (m moment) String() string {
+	if m.said != "" {
+		return m.said
+	}
+	return m.after.String()
+}
+
+// listener keeps what was said and calls heard when it is the awaited text.
+// It is a test double for a person who watches a terminal.
+type listener struct {
+	bytes.Buffer
+	await string
+	heard func()
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	n, err := l.Buffer.Write(p)
+	if l.await != "" && strings.Contains(l.String(), l.await) {
+		l.heard()
+	}
+	return n, err
+}
+
+// killUp has another process bring a cluster up, kills that process at the
+// moment (if it has not come to its end before) and requires that Down leaves
+// nothing.
+func killUp(t *testing.T, nodes cluster.Nodes, when moment) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "cluster")
+	up := exec.Command(self)
+	up.Env = append(os.Environ(), upDirVariable+"="+dir, upNodesVariable+"="+string(nodes))
+	output := &listener{await: when.said, heard: func() { _ = up.Process.Kill() }}
+	up.Stderr = output
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if when.after > 0 {
+		defer time.AfterFunc(when.after, func() { _ = up.Process.Kill() }).Stop()
+	}
+	err = up.Wait()
+	t.Logf("up ended (%v) after it said:\n%s", err, output)
+	book, err := ledger.Open(dir)
+	if errors.Is(err, ledger.ErrNone) {
+		t.Skip("killed before it did anything")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Down(context.Background(), dir); err != nil {
+		t.Fatal(err)
+	}
+	requireNothingLeft(t, dir, book.Record())
+}
+
+func requireNothingLeft(t *testing.T, dir string, record ledger.Record) {
 	t.Helper()
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the cluster's directory is still there (%v)", err)
 	}
-	pids, err := process.Marked(id)
+	pids, err := process.Marked(record.ID)
 	if err != nil || len(pids) > 0 {
 		t.Errorf("processes of the cluster are left: %v, %v", pids, err)
+	}
+	for _, link := range record.Links {
+		if found, err := net.InterfaceByName(link.Name); err == nil && found.HardwareAddr.String() == link.MAC {
+			t.Errorf("link %s is left", link.Name)
+		}
+	}
+	left, err := filepath.Glob("/sys/fs/cgroup/*/fairlead-" + record.ID)
+	if err != nil || len(left) > 0 {
+		t.Errorf("cgroups are left: %v, %v", left, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), dir) {
+		t.Errorf("mounts in the cluster's directory are left (%v)", err)
 	}
 }
 

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
 )
@@ -59,6 +62,37 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(body)))
 	}
 	return nil
+}
+
+// until repeats the step until it works, the time is over or the process that
+// is to make it work has ended.
+func until(ctx context.Context, do func(context.Context) error, by *process.Running) error {
+	for {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-by.Done:
+			return fmt.Errorf("%s has ended (%w); its log ends so:\n%s", by.Name, err, logTail(by.Log))
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// schedulable tells what keeps Pods from the node, if anything.
+func schedulable(node *corev1.Node) error {
+	if len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("node %s still has the taint %s", node.Name, node.Spec.Taints[0].Key)
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s is not ready", node.Name)
 }
 
 // logTail returns the last lines of a log for an error message.

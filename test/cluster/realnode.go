@@ -3,18 +3,13 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os/exec"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/build"
 	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
@@ -23,9 +18,6 @@ import (
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
 	"github.com/fairlead-dev/fairlead/test/cluster/provisioner"
 )
-
-// selfPackage is the program that also runs as a node's init and provisioner.
-const selfPackage = "github.com/fairlead-dev/fairlead/hack/cluster"
 
 // nodeReadyWithin bounds the start of containerd, kubelet and DNS.
 const nodeReadyWithin = 3 * time.Minute
@@ -38,10 +30,8 @@ func (s *starter) connectNode(ctx context.Context) error {
 	if err := node.InstallPackages(ctx, s.opts.Log); err != nil {
 		return err
 	}
-	if s.opts.Self == "" {
-		if err := s.buildSelf(ctx); err != nil {
-			return err
-		}
+	if err := s.findSelf(ctx); err != nil {
+		return err
 	}
 	var err error
 	if s.network, err = node.Connect(ctx, s.ledger); err != nil {
@@ -50,17 +40,6 @@ func (s *starter) connectNode(ctx context.Context) error {
 	s.services = s.network.Services
 	s.address, err = netip.ParseAddr(s.network.Host)
 	return err
-}
-
-// buildSelf compiles hack/cluster. The working directory is in the module, as
-// that of every test is.
-func (s *starter) buildSelf(ctx context.Context) error {
-	s.opts.Self = s.path("cluster")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", s.opts.Self, selfPackage).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build %s: %w: %s", selfPackage, err, out)
-	}
-	return nil
 }
 
 // startNode starts the node and waits until Pods can run on it.
@@ -101,7 +80,7 @@ func (s *starter) startNode(ctx context.Context) error {
 		{"DNS answers", s.resolves},
 		{"node " + node.Name + " ready", s.nodeReady},
 	} {
-		if err := until(ctx, init, step.do); err != nil {
+		if err := until(ctx, step.do, init); err != nil {
 			return err
 		}
 		s.say("%s", step.what)
@@ -125,36 +104,11 @@ func (s *starter) nodeIdentities() error {
 	return nil
 }
 
-// until repeats the step until it works, the time is over or the node has ended.
-func until(ctx context.Context, init *process.Running, do func(context.Context) error) error {
-	for {
-		err := do(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-init.Done:
-			return fmt.Errorf("the node has ended (%w); its log ends so:\n%s", err, logTail(init.Log))
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
 func (s *starter) importPause(ctx context.Context, init *process.Running) error {
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(node.WriteImage(writer, node.PauseImage, s.binaries[build.Pause])) }()
 	defer reader.Close()
 	return node.Import(ctx, init.PID, reader)
-}
-
-func (s *starter) client() (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.path(kubeconfigFile))
-	if err != nil {
-		return nil, err
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 func (s *starter) createStorageClass(ctx context.Context) error {
@@ -190,15 +144,7 @@ func (s *starter) nodeReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(found.Spec.Taints) > 0 {
-		return fmt.Errorf("node %s still has the taint %s", node.Name, found.Spec.Taints[0].Key)
-	}
-	for _, condition := range found.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return nil
-		}
-	}
-	return fmt.Errorf("node %s is not ready", node.Name)
+	return schedulable(found)
 }
 
 // LoadImage imports an image archive (docker-archive or OCI) into the real

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/build"
@@ -67,16 +71,25 @@ func (s *starter) run(ctx context.Context) error {
 	if err := s.startControlPlane(ctx); err != nil {
 		return err
 	}
-	if s.opts.Nodes == Real {
-		if err := s.startNode(ctx); err != nil {
-			return fmt.Errorf("start the node: %w", err)
-		}
+	if err := s.startNodes(ctx); err != nil {
+		return fmt.Errorf("start the nodes: %w", err)
 	}
 	s.say("ready")
 	return s.ledger.Update(func(r *ledger.Record) {
 		r.Kubectl = s.binaries[build.Kubectl]
 		r.Ready = true
 	})
+}
+
+func (s *starter) startNodes(ctx context.Context) error {
+	switch s.opts.Nodes {
+	case Real:
+		return s.startNode(ctx)
+	case Simulated:
+		return s.startSimulated(ctx)
+	default:
+		return nil
+	}
 }
 
 // startControlPlane starts the four programs. The port reservations end when
@@ -171,6 +184,33 @@ func (s *starter) startProcess(spec process.Spec) (*process.Running, error) {
 	return running, s.ledger.Update(func(r *ledger.Record) {
 		r.Processes = append(r.Processes, ledger.Process{Name: spec.Name, PID: running.PID, Start: running.Start})
 	})
+}
+
+func (s *starter) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.path(kubeconfigFile))
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// selfPackage is the program that also runs in the background, as a node's
+// init, as its provisioner and as simulated nodes.
+const selfPackage = "github.com/fairlead-dev/fairlead/hack/cluster"
+
+// findSelf compiles hack/cluster unless the caller has named it. The working
+// directory is in the module, as that of every test is.
+func (s *starter) findSelf(ctx context.Context) error {
+	if s.opts.Self != "" {
+		return nil
+	}
+	s.opts.Self = s.path("cluster")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.opts.Self, selfPackage)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", process.Mark+"="+s.id)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w: %s", selfPackage, err, out)
+	}
+	return nil
 }
 
 func (s *starter) path(parts ...string) string {

@@ -67,6 +67,8 @@ type Link struct {
 
 // Create writes the first version of a ledger. The directory must hold nothing yet.
 func Create(dir string, first Record) (*Ledger, error) {
+	// An Up that was killed in its first moment may have left this.
+	_ = os.Remove(filepath.Join(dir, FileName+".tmp"))
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		first.MadeDir = true
