@@ -10,7 +10,13 @@ key=fairlead.dev/found-new-cluster
 [[ -f $FAIRLEAD_META_DIR/image/ROLE ]] && exit 0   # the metadata is there
 [[ $(cat "$state" 2>/dev/null) == true ]] || exit 0 # the first start of this cluster
 
-allowed() { grep -qx "$key=\"true\"" "$annotations" 2>/dev/null; }
+allowed() { # has a person allowed a new cluster?
+  local line
+  while IFS= read -r line || [[ -n $line ]]; do
+    [[ $line == "$key=\"true\"" ]] && return 0
+  done 2>/dev/null <"$annotations"
+  return 1
+}
 
 answers() { # host: does anything listen there?
   timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$FE_QUERY_PORT" 2>/dev/null
