@@ -34,8 +34,10 @@ generated() {
   # A file and its generated successor, by name; then what differs.
   if ! diff -rq "$dir/tree" "$dir/new" >"$dir/names"; then
     echo "These generated files are stale; run 'make generate' and commit the result:" >&2
-    sed -e "s|$dir/tree/||; s|$dir/new/\(.*\) differ|\1|; s|^|  |; s|$dir/tree|.|; s|$dir/new|generated|" "$dir/names" >&2
-    diff -ruN "$dir/tree" "$dir/new" | sed -e "s|$dir/||" | head -n 200 >&2 || true
+    sed -e "s|^Files $dir/tree/\(.*\) and .* differ|  stale    \1|" \
+      -e "s|^Only in $dir/tree/\(.*\): |  orphan   \1/|" \
+      -e "s|^Only in $dir/new/\(.*\): |  missing  \1/|" "$dir/names" >&2
+    (cd "$dir" && diff -ru tree new | head -n 120) >&2 || true
     status=1
   fi
   rm -rf "$dir"
