@@ -199,20 +199,27 @@ func (p planner) removed() {
 	}
 }
 
-// roll replaces Pods made from an older template, one at a time.
+// roll replaces Pods made from an older template, one at a time in the whole
+// cluster: the next component waits until this one is whole again.
 func (p planner) roll(c dorisv1.ComponentType) {
 	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
 	if set == nil || p.build.Blocked() || specOf(p.dc, c) == nil || !pinned(set) {
 		return
 	}
+	if set.Status.ObservedGeneration != set.Generation {
+		p.progressing(set, "the StatefulSet controller has not seen the newest template of "+string(c))
+		return
+	}
 	pods := p.world.Pods[string(c)]
 	choice := rollout.Next(rollMembers(set, pods), int(ptr.Deref(set.Spec.Replicas, 1)))
-	ref := plan.RefOf(set)
 	if choice.Waiting != "" {
-		p.build.Wait(plan.Wait{On: ref, Reason: meta.ReasonProgressing, Message: "replacing Pods of " + string(c) + ": waiting for " + choice.Waiting})
+		p.progressing(set, "replacing Pods of "+string(c)+": waiting for "+choice.Waiting)
 		return
 	}
 	if choice.Name == "" {
+		if p.rollAhead(c) && !p.whole(c, set) {
+			p.progressing(set, "replacing Pods: waiting for every Pod of "+string(c)+" to be ready")
+		}
 		return
 	}
 	for i := range pods {
@@ -225,8 +232,39 @@ func (p planner) roll(c dorisv1.ComponentType) {
 			Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
 			Reason: "Outdated", Message: "the Pod template changed",
 		}, plan.Evict{Pod: pod, Reason: "the Pod template changed"})
-		p.build.Wait(plan.Wait{On: ref, Reason: meta.ReasonProgressing, Message: "replacing Pods of " + string(c) + ": " + choice.Name})
+		p.progressing(set, "replacing Pods of "+string(c)+": "+choice.Name)
 	}
+}
+
+func (p planner) progressing(set *appsv1.StatefulSet, message string) {
+	p.build.Wait(plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: message})
+}
+
+// rollAhead tells whether another component still has Pods to replace.
+func (p planner) rollAhead(c dorisv1.ComponentType) bool {
+	for _, other := range rendered {
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, other)]
+		if other == c || set == nil {
+			continue
+		}
+		for i := range p.world.Pods[string(other)] {
+			if outdated(set, &p.world.Pods[string(other)][i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whole tells whether every Pod of a set is there and ready.
+func (p planner) whole(c dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
+	n := int32(0)
+	for i := range p.world.Pods[string(c)] {
+		if ready(&p.world.Pods[string(c)][i]) {
+			n++
+		}
+	}
+	return n >= ptr.Deref(set.Spec.Replicas, 1)
 }
 
 func refused(findings []plan.Finding) bool {
