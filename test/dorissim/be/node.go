@@ -59,6 +59,7 @@ type Node struct {
 	ready     atomic.Bool
 	fragments atomic.Int64
 	noticed   chan struct{}
+	killed    chan struct{}
 	notice    sync.Once
 
 	mu        sync.Mutex
@@ -91,6 +92,7 @@ func Open(opt Options) (*Node, error) {
 	n := &Node{
 		opt: opt, custom: custom, store: s, start: opt.Now(), values: values, clusterID: id,
 		client: &http.Client{Timeout: 10 * time.Second}, noticed: make(chan struct{}),
+		killed:    make(chan struct{}),
 		listeners: map[string]net.Listener{},
 	}
 	for _, p := range ports {
@@ -145,6 +147,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.opt.Log.Info("backend started", "version", n.opt.Version, "heartbeat_service_port", n.Port("heartbeat_service_port"))
 	var err error
 	select {
+	case <-n.killed:
 	case <-ctx.Done():
 		n.drain()
 	case err = <-failed:
@@ -153,6 +156,9 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Wait()
 	return err
 }
+
+// Kill makes Run return at once, as a crash would. It is called at most once.
+func (n *Node) Kill() { close(n.killed) }
 
 // drain tells the world that the backend stops and waits for what still runs.
 func (n *Node) drain() {
