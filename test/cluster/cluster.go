@@ -93,7 +93,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bring up a cluster: %w", err)
 	}
-	release, err := ledger.Lock(opts.Dir)
+	release, err := ledger.Lock(opts.Dir, 0)
 	if err != nil {
 		return nil, fmt.Errorf("bring up a cluster: %w", err)
 	}

@@ -17,6 +17,9 @@ import (
 // vanishWithin is how long a killed process may take to be gone.
 const vanishWithin = 30 * time.Second
 
+// lockPatience is for what a killed Up leaves behind for a moment.
+const lockPatience = 3 * time.Second
+
 // Down ends the cluster of a directory and leaves nothing of it behind. It
 // works from the ledger alone, whatever became of the Up that wrote it, and
 // can be repeated.
@@ -29,7 +32,7 @@ func Down(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	release, err := ledger.Lock(dir)
+	release, err := ledger.Lock(dir, lockPatience)
 	if err != nil {
 		return err
 	}

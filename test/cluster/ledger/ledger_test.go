@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -64,17 +65,22 @@ func TestOpenWithoutLedgerSaysSo(t *testing.T) {
 
 func TestLockIsHeldByOne(t *testing.T) {
 	dir := t.TempDir()
-	release, err := Lock(dir)
+	release, err := Lock(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(dir); !errors.Is(err, ErrBusy) {
+	if _, err := Lock(dir, 0); !errors.Is(err, ErrBusy) {
 		t.Errorf("second lock: error = %v, want ErrBusy", err)
 	}
 	release()
-	release, err = Lock(dir)
+	release, err = Lock(dir, 0)
 	if err != nil {
 		t.Fatalf("lock after release: %v", err)
+	}
+	time.AfterFunc(50*time.Millisecond, release)
+	release, err = Lock(dir, time.Minute)
+	if err != nil {
+		t.Fatalf("lock with patience: %v", err)
 	}
 	release()
 }
