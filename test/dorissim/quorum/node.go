@@ -52,6 +52,8 @@ type Options struct {
 	// Random returns a number in [0,1); it spreads the election timeouts.
 	Random func() float64
 	Log    *slog.Logger
+	// Transport carries the questions to other nodes; nil means the default one.
+	Transport http.RoundTripper
 	// Tell returns what a master passes on with each heartbeat besides the state; Hear receives it on the others.
 	Tell func() json.RawMessage
 	Hear func(json.RawMessage)
@@ -115,7 +117,7 @@ func (e *NotMasterError) Error() string { return "not the master frontend; the m
 // Open reads what the node stored before. A node without a stored state waits for a master to send it one.
 func Open(opt Options) (*Node, error) {
 	n := &Node{
-		opt: opt, client: &http.Client{Timeout: opt.Timing.ElectionMin},
+		opt: opt, client: &http.Client{Timeout: opt.Timing.ElectionMin, Transport: opt.Transport},
 		changed: make(chan struct{}), removed: make(chan struct{}), peers: map[string]*peer{},
 	}
 	b, err := os.ReadFile(n.file())
