@@ -73,6 +73,11 @@ internal/cli          ./internal/plan/leaf                           allowed
 internal/cli          ./internal/apply/leaf                          refused
 internal/cli          ./internal/kernel/leaf                         refused
 internal/cli          ./test/sim/leaf                                refused
+internal/operator     ./internal/kernel/leaf                         allowed
+internal/operator     ./internal/system/doris/leaf                   allowed
+internal/operator     ./internal/apply/leaf                          refused
+internal/operator     k8s.io/client-go/dynamic                       refused
+internal/operator     ./test/sim/leaf                                refused
 cmd/fairlead          ./internal/kernel/leaf                         allowed
 cmd/fairlead          ./internal/system/doris/leaf                   allowed
 cmd/fairlead          ./test/sim/leaf                                refused

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -44,7 +44,8 @@ func registry(d dependencies) []struct {
 	}
 }
 
-func systemNames() []string {
+// SystemNames lists the systems that there are.
+func SystemNames() []string {
 	var names []string
 	for _, s := range registry(dependencies{}) {
 		names = append(names, s.name)
@@ -64,11 +65,11 @@ func systems(names []string, d dependencies) ([]runFunc, error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("--systems names %q; known are %s", n, strings.Join(systemNames(), ", "))
+			return nil, fmt.Errorf("--systems names %q; known are %s", n, strings.Join(SystemNames(), ", "))
 		}
 	}
 	if len(runs) == 0 {
-		return nil, fmt.Errorf("--systems is empty; known are %s", strings.Join(systemNames(), ", "))
+		return nil, fmt.Errorf("--systems is empty; known are %s", strings.Join(SystemNames(), ", "))
 	}
 	return runs, nil
 }

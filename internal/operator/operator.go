@@ -1,0 +1,91 @@
+// Package operator joins the kernel, the systems and a manager into the running
+// program. The command line is in cmd/fairlead; everything that it can say is
+// in Options, so that tests run the very same operator.
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fairlead-dev/fairlead/internal/dial"
+	"github.com/fairlead-dev/fairlead/internal/kernel"
+	"github.com/fairlead-dev/fairlead/internal/version"
+)
+
+// Options say what an operator works on and how.
+type Options struct {
+	// Systems to serve, by name. A missing custom resource definition is waited
+	// for.
+	Systems []string
+	// Namespaces to work in; none means all.
+	Namespaces []string
+	// LeaderElect lets only one of several operators work at a time, by a lease
+	// in LeaseNamespace (that of the Pod, if empty).
+	LeaderElect    bool
+	LeaseNamespace string
+	// MetricsAddress and HealthAddress are what /metrics, /healthz and /readyz
+	// listen on; "0" for none.
+	MetricsAddress, HealthAddress string
+	// Workers is how many custom resources of one system are reconciled at once.
+	Workers int
+	// Dial reaches the data systems.
+	Dial dial.Func
+	Log  logr.Logger
+}
+
+// Run runs an operator on the cluster of cfg until ctx ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	runs, err := systems(o.Systems, dependencies{dial: o.Dial, workers: o.Workers})
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := mgr.Add(kernel.Runnable(mgr, o.Namespaces, run)); err != nil {
+			return fmt.Errorf("adding a system: %w", err)
+		}
+	}
+	o.Log.Info("starting", "version", version.String(), "systems", o.Systems, "namespaces", o.Namespaces)
+	return mgr.Start(ctx)
+}
+
+func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
+	mgr, err := ctrl.NewManager(client(cfg), ctrl.Options{
+		Scheme: scheme(), Logger: o.Log,
+		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.HealthAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              "fairlead",
+		LeaderElectionNamespace:       o.LeaseNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("readiness check: %w", err)
+	}
+	return mgr, nil
+}
+
+// client leaves the pace to the API server's priority and fairness: a limit of
+// our own would only make a large fleet slow.
+func client(cfg *rest.Config) *rest.Config {
+	out := rest.CopyConfig(cfg)
+	out.UserAgent = "fairlead/" + version.String()
+	out.QPS = -1
+	return out
+}
