@@ -113,7 +113,7 @@ func TestPercentile(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	tally := counts.Tally{ObjectWrites: 700, StatusWrites: 300, Events: 100, Reads: 5, Watches: 6, ByKey: audit.Counts{
+	tally := counts.Tally{ObjectWrites: 700, StatusWrites: 300, Events: 100, Reads: 5, Watches: 6, Refused: map[string]int{"404 get services": 2}, ByKey: audit.Counts{
 		{Verb: "patch", Resource: "services"}: 400, {Verb: "patch", Resource: "statefulsets"}: 300,
 		{Verb: "patch", Resource: "dorisclusters/status"}: 300, {Verb: "create", Resource: "events"}: 100,
 		{Verb: "list", Resource: "pods"}: 5, {Verb: "watch", Resource: "pods"}: 6,

@@ -16,7 +16,7 @@ import (
 // backend's when the frontend is Ready, and returns when all Pods are Ready:
 // the time that no operator can go below on this machine.
 func (s *scene) runFloor(ctx context.Context) (time.Duration, error) {
-	s.say("without an operator")
+	s.sayf("without an operator")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := newArrivals(s.n)
@@ -67,7 +67,7 @@ func (s *scene) runFloor(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	took := done.since(began)
-	s.say("without an operator: %s", took[len(took)-1].Round(time.Millisecond))
+	s.sayf("without an operator: %s", took[len(took)-1].Round(time.Millisecond))
 	return took[len(took)-1], nil
 }
 

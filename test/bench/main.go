@@ -50,7 +50,7 @@ func main() {
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // nothing else is deferred
+		os.Exit(1)
 	}
 }
 
@@ -71,7 +71,7 @@ func command() *cobra.Command {
 	f.DurationVar(&o.ready, "ready", time.Second, "time until a bound Pod is Ready")
 	f.DurationVar(&o.idle, "idle", 30*time.Second, "how long the idle operator is watched")
 	f.DurationVar(&o.quiet, "quiet", 3*time.Second, "how long the operator makes no request before it counts as settled")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that a number of clusters may take until all are available")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "the longest that a number of clusters may take until all are available")
 	f.IntVar(&o.foreign, "foreign", 5000, "ConfigMaps, and as many Secrets, that concern nobody; 0 skips that part")
 	f.IntVar(&o.foreignSize, "foreign-size", 10<<10, "bytes in each of them")
 	f.IntVar(&o.namespaces, "namespaces", 0, "namespaces that the clusters are spread over; 0: one each")

@@ -163,7 +163,7 @@ func inParallel(ctx context.Context, n int, do func(ctx context.Context, i int) 
 		})
 	}
 	group.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(errors.Join(errs...), ctx.Err())
 }
 
 // createForeign makes ConfigMaps and Secrets that concern no operator.

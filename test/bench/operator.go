@@ -43,7 +43,7 @@ func startOperator(ctx context.Context, o *options, kubeconfig string) (*operato
 	args := append([]string{
 		"operator", "--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + p.metrics, "--health-probe-bind-address=" + p.health,
 	}, o.args...)
-	p.cmd = exec.Command(o.operator, args...) //nolint:noctx // stop ends it, gently first
+	p.cmd = exec.Command(o.operator, args...) // no context: stop ends it, gently first
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	// An interrupt from the terminal is for the bench, which then ends the
 	// operator; if the bench dies, the operator goes with it.

@@ -65,7 +65,7 @@ func (r report) print(out io.Writer) error {
 		return err
 	}
 	for _, m := range r.runs {
-		fmt.Fprintf(w, "\nRequests with %d clusters until settled, per cluster (all in all: %s)\n", m.clusters, firstLine(m.tally))
+		fmt.Fprintf(w, "\nRequests with %d clusters until settled, per cluster (all in all: %s)\n", m.clusters, m.tally.Summary())
 		printRequests(w, m.tally, m.clusters)
 		if m.idle.Restless() > 0 {
 			fmt.Fprintf(w, "\nRequests of the idle operator with %d clusters in %s: %s", m.clusters, m.idleFor, m.idle)
@@ -94,7 +94,6 @@ func rows() []row {
 		{"existing operator", func(measured) string { return fmt.Sprintf("%.1f", existing.writesPerCluster) }},
 		{"events per cluster", func(m measured) string { return per(m.tally.Events, m.clusters) }},
 		{"reads per cluster", func(m measured) string { return per(m.tally.Reads, m.clusters) }},
-		{"refused, all in all", func(m measured) string { return fmt.Sprint(m.tally.Failed) }},
 		{"idle: requests", func(m measured) string { return fmt.Sprintf("%d in %s", m.idle.Restless(), m.idleFor) }},
 		{"existing operator: writes", func(m measured) string {
 			return fmt.Sprintf("%.0f in %s", existing.idleWritesPerSec*m.idleFor.Seconds(), m.idleFor)
@@ -145,15 +144,13 @@ func printRequests(w io.Writer, t counts.Tally, clusters int) {
 	for key, n := range t.ByKey {
 		lines = append(lines, line{key.Verb + " " + key.Resource, n})
 	}
+	for what, n := range t.Refused {
+		lines = append(lines, line{"refused: " + what, n})
+	}
 	slices.SortFunc(lines, func(a, b line) int { return cmp.Or(b.n-a.n, strings.Compare(a.what, b.what)) })
 	for _, l := range lines {
 		fmt.Fprintf(w, "%10s  %s\n", per(l.n, clusters), l.what)
 	}
-}
-
-func firstLine(t counts.Tally) string {
-	text, _, _ := strings.Cut(t.String(), "\n")
-	return text
 }
 
 // errorKeeper keeps the first error of a writer.

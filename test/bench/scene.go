@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,13 +64,13 @@ type foreignMemory struct {
 	requestsMeantime counts.Tally
 }
 
-func (s *scene) say(format string, args ...any) {
+func (s *scene) sayf(format string, args ...any) {
 	fmt.Fprintf(s.progress, "bench: %d clusters: %s\n", s.n, fmt.Sprintf(format, args...))
 }
 
 func (s *scene) run(ctx context.Context) (measured, error) {
 	m := measured{clusters: s.n, idleFor: s.idle}
-	if s.options.floor {
+	if s.floor {
 		err := s.onPlane(ctx, func(ctx context.Context) error {
 			var err error
 			m.floor, err = s.runFloor(ctx)
@@ -150,13 +151,15 @@ func (s *scene) bringUp(ctx context.Context, operator *operator, m *measured) er
 	if err != nil {
 		return err
 	}
-	arrivals := s.watchClusters(ctx)
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	arrivals := s.watchClusters(watching)
 	began := time.Now()
 	if err := s.createClusters(ctx); err != nil {
 		return err
 	}
 	m.created = time.Since(began)
-	s.say("created in %s", m.created.Round(time.Millisecond))
+	s.sayf("created in %s", m.created.Round(time.Millisecond))
 	if err := s.awaitAll(ctx, operator, arrivals); err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (s *scene) bringUp(ctx context.Context, operator *operator, m *measured) er
 		return err
 	}
 	m.cpu = after.cpu - before.cpu
-	s.say("all available after %s", m.all.Round(time.Millisecond))
+	s.sayf("all available after %s", m.all.Round(time.Millisecond))
 	if _, err := requests.Settle(ctx, s.quiet); err != nil {
 		return err
 	}
@@ -256,6 +259,7 @@ func (s *scene) awaitAll(ctx context.Context, operator *operator, a *arrivals) e
 	defer cancel()
 	tell := time.NewTicker(5 * time.Second)
 	defer tell.Stop()
+	told := -1
 	var ended <-chan struct{}
 	if operator != nil {
 		ended = operator.ended
@@ -267,16 +271,40 @@ func (s *scene) awaitAll(ctx context.Context, operator *operator, a *arrivals) e
 		case <-ended:
 			return operator.alive()
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d are available: %w", a.count(), s.n, context.Cause(ctx))
+			return fmt.Errorf("%d of %d are available: %w%s", a.count(), s.n, context.Cause(ctx), s.laggard(context.WithoutCancel(ctx), a))
 		case <-tell.C:
-			s.say("%d available", a.count())
+			if n := a.count(); n != told {
+				told = n
+				s.sayf("%d available", n)
+			}
 		}
 	}
 }
 
+// laggard describes one cluster that is not available, for the error.
+func (s *scene) laggard(ctx context.Context, a *arrivals) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, p := range s.places {
+		a.mu.Lock()
+		_, arrived := a.at[p.namespace+"/"+p.name]
+		a.mu.Unlock()
+		if arrived {
+			continue
+		}
+		obj, err := s.dynamic.Resource(dorisClusters).Namespace(p.namespace).Get(ctx, p.name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Sprintf("; %s/%s: %v", p.namespace, p.name, err)
+		}
+		text, _ := json.Marshal(obj.Object["status"]) // came as JSON
+		return fmt.Sprintf("; the status of %s/%s is %s", p.namespace, p.name, text)
+	}
+	return ""
+}
+
 // watchIdle counts what the operator does when there is nothing to do.
 func (s *scene) watchIdle(ctx context.Context, operator *operator, m *measured) error {
-	s.say("idle for %s", s.idle)
+	s.sayf("idle for %s", s.idle)
 	mark, err := s.cluster.Audit().Mark()
 	if err != nil {
 		return err
@@ -298,7 +326,7 @@ func (s *scene) watchIdle(ctx context.Context, operator *operator, m *measured) 
 // with an operator that was started anew without them.
 func (s *scene) addForeign(ctx context.Context, operator *operator, m *measured) (*operator, error) {
 	f := &foreignMemory{objects: 2 * s.options.foreign}
-	s.say("adding %d foreign objects of %d bytes", f.objects, s.foreignSize)
+	s.sayf("adding %d foreign objects of %d bytes", f.objects, s.foreignSize)
 	operator, err := s.restart(ctx, operator)
 	if err != nil {
 		return operator, err

@@ -5,6 +5,8 @@ package counts
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +26,9 @@ type Tally struct {
 	ObjectWrites, StatusWrites, Events, Leases int
 	// Reads are gets and lists, Watches the watches that began.
 	Reads, Watches int
-	// Failed are those of all the above that the API server refused.
-	Failed int
+	// Refused counts those of all the above that the API server did not grant,
+	// by code, verb and resource: "404 get services".
+	Refused map[string]int
 	// ByKey has every request by verb and resource.
 	ByKey audit.Counts
 }
@@ -39,40 +42,52 @@ func (t Tally) Restless() int { return t.Writes() + t.Events + t.Reads }
 
 // String says it in one line, for a failing test, with the requests below.
 func (t Tally) String() string {
-	return fmt.Sprintf("%d object writes, %d status writes, %d events, %d reads, %d watches, %d lease requests, %d refused\n%s",
-		t.ObjectWrites, t.StatusWrites, t.Events, t.Reads, t.Watches, t.Leases, t.Failed, t.ByKey)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n%s", t.Summary(), t.ByKey)
+	for _, what := range slices.Sorted(maps.Keys(t.Refused)) {
+		fmt.Fprintf(&text, "%6d  refused: %s\n", t.Refused[what], what)
+	}
+	return text.String()
+}
+
+// Summary says it in one line.
+func (t Tally) Summary() string {
+	return fmt.Sprintf("%d object writes, %d status writes, %d events, %d reads, %d watches, %d lease requests",
+		t.ObjectWrites, t.StatusWrites, t.Events, t.Reads, t.Watches, t.Leases)
 }
 
 // Of tallies a client's requests, in the given namespaces or, with none, all.
 func Of(entries []audit.Entry, agent string, namespaces ...string) Tally {
 	filter := audit.Filter{Client: agent, Namespaces: namespaces}
-	t := Tally{ByKey: audit.Count(entries, filter)}
+	t := Tally{ByKey: audit.Count(entries, filter), Refused: map[string]int{}}
 	for _, e := range entries {
 		if !filter.Matches(e) || !strings.HasPrefix(e.UserAgent, agent) {
 			continue
 		}
-		*t.field(e)++
+		count(&t, e)
 		if e.Code >= 400 {
-			t.Failed++
+			key := e.Key()
+			t.Refused[fmt.Sprintf("%d %s %s", e.Code, key.Verb, key.Resource)]++
 		}
 	}
 	return t
 }
 
-func (t *Tally) field(e audit.Entry) *int {
+func count(t *Tally, e audit.Entry) {
 	switch {
 	case e.Resource == "leases":
-		return &t.Leases
+		t.Leases++
 	case e.Verb == "watch":
-		return &t.Watches
+		t.Watches++
 	case e.Verb == "get" || e.Verb == "list" || e.Verb == "head":
-		return &t.Reads
+		t.Reads++
 	case e.Resource == "events":
-		return &t.Events
+		t.Events++
 	case e.Subresource == "status":
-		return &t.StatusWrites
+		t.StatusWrites++
+	default:
+		t.ObjectWrites++
 	}
-	return &t.ObjectWrites
 }
 
 // Since tallies what the client asked for after the mark.
@@ -102,7 +117,10 @@ func (c Client) Settle(ctx context.Context, quiet time.Duration) (time.Time, err
 		select {
 		case <-ctx.Done():
 			t, err := c.Since(mark)
-			return last, fmt.Errorf("%s did not come to rest for %s: %w (%v): at last it made %s", c.Agent, quiet, context.Cause(ctx), err, t)
+			if err != nil {
+				return last, err
+			}
+			return last, fmt.Errorf("%s did not come to rest for %s: %w; at last it made %s", c.Agent, quiet, context.Cause(ctx), t)
 		case now := <-ticker.C:
 			next, err := c.Log.Mark()
 			if err != nil {

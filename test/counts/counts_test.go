@@ -33,6 +33,7 @@ func TestOf(t *testing.T) {
 		entry("fairlead/v1", "b", "update", "leases", 200),
 		entry("simnode", "a", "patch", "pods/status", 200),
 	}
+	refused := map[string]int{"409 patch dorisclusters/status": 1, "404 get configmaps": 1}
 	for _, tc := range []struct {
 		name       string
 		namespaces []string
@@ -40,13 +41,13 @@ func TestOf(t *testing.T) {
 	}{
 		{
 			name: "everything of one client",
-			want: Tally{ObjectWrites: 2, StatusWrites: 1, Events: 1, Leases: 1, Reads: 2, Watches: 1, Failed: 2},
+			want: Tally{ObjectWrites: 2, StatusWrites: 1, Events: 1, Leases: 1, Reads: 2, Watches: 1, Refused: refused},
 		},
 		{
 			name: "one namespace", namespaces: []string{"a"},
-			want: Tally{ObjectWrites: 1, StatusWrites: 1, Events: 1, Reads: 1, Watches: 1, Failed: 2},
+			want: Tally{ObjectWrites: 1, StatusWrites: 1, Events: 1, Reads: 1, Watches: 1, Refused: refused},
 		},
-		{name: "a namespace where nothing happened", namespaces: []string{"c"}, want: Tally{}},
+		{name: "a namespace where nothing happened", namespaces: []string{"c"}, want: Tally{Refused: map[string]int{}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := Of(entries, "fairlead", tc.namespaces...)
