@@ -66,7 +66,7 @@ func TestRowsSurviveTheRestartOfEveryBackend(t *testing.T) {
 		if got := rows(t, c.FEs[0], read); got[0]["n"] != "50" {
 			t.Errorf("with one backend down %s rows are read", got[0]["n"])
 		}
-		must(t, b.Start(t.Context()))
+		must(t, b.Start(running(t)))
 		eventually(t, "it is alive again", func() bool { return backend(t, c.FEs[0], b)["Alive"] == "true" })
 	}
 	got := rows(t, c.FEs[0], "select id, note from shop.orders where id >= 48 order by id desc")
@@ -82,7 +82,7 @@ func TestAReadFailsOnlyWhenNoReplicaIsLeft(t *testing.T) {
 	if _, err := tryQuery(c.FEs[0], read); err == nil {
 		t.Error("rows of a dead backend were read")
 	}
-	must(t, c.BEs[0].Start(t.Context()))
+	must(t, c.BEs[0].Start(running(t)))
 	eventually(t, "the rows are back", func() bool {
 		got, err := tryQuery(c.FEs[0], read)
 		return err == nil && got[0]["n"] == "50"
@@ -97,7 +97,7 @@ func TestAReplicaThatMissedAWriteIsMended(t *testing.T) {
 	eventually(t, "it shows as unhealthy", func() bool {
 		return value(rows(t, c.FEs[0], "show proc '/cluster_health/tablet_health'"), "DbId", "Total", "HealthyNum") != "6"
 	})
-	must(t, c.BEs[0].Start(t.Context()))
+	must(t, c.BEs[0].Start(running(t)))
 	eventually(t, "all tablets are healthy", func() bool {
 		return value(rows(t, c.FEs[0], "show proc '/cluster_health/tablet_health'"), "DbName", "shop", "HealthyNum") == "6"
 	})
@@ -200,7 +200,7 @@ func TestBackendSettingsArePersistedByReplacingTheFile(t *testing.T) {
 	custom := t.TempDir()
 	b, err := c.NewBE("custom_config_dir = " + custom)
 	must(t, err)
-	must(t, b.Start(t.Context()))
+	must(t, b.Start(running(t)))
 	post := func(query string) string {
 		resp, err := client.Post(b.URL()+"/api/update_config?"+query, "", nil)
 		must(t, err)
@@ -228,7 +228,7 @@ func TestBackendSettingsArePersistedByReplacingTheFile(t *testing.T) {
 		t.Error("the file was written in place")
 	}
 	must(t, b.Kill())
-	must(t, b.Start(t.Context()))
+	must(t, b.Start(running(t)))
 	var shown [][]string
 	must(t, getJSON(b.URL()+"/api/show_config?conf_item=sys_log_level", &shown))
 	if len(shown) != 1 || shown[0][2] != "WARNING" {

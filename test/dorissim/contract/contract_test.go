@@ -31,6 +31,12 @@ func newCluster(t *testing.T) *local.Cluster {
 	return c
 }
 
+// running is the context of nodes: it outlives the test's own, so that the cleanup decides how they end.
+func running(t *testing.T) context.Context {
+	t.Helper()
+	return context.WithoutCancel(t.Context())
+}
+
 func testLog(t *testing.T) *slog.Logger {
 	t.Helper()
 	if testing.Verbose() {
@@ -66,7 +72,7 @@ func addFE(t *testing.T, c *local.Cluster, role string) *local.FE {
 		helper = c.FEs[0].Addr()
 		exec(t, c.FEs[0], fmt.Sprintf("ALTER SYSTEM ADD %s %q", role, f.Addr()))
 	}
-	must(t, f.Start(t.Context(), helper))
+	must(t, f.Start(running(t), helper))
 	awaitServing(t, f)
 	if helper != "" {
 		eventually(t, "the new FE has joined", func() bool {
@@ -80,7 +86,7 @@ func addBE(t *testing.T, c *local.Cluster) *local.BE {
 	t.Helper()
 	b, err := c.NewBE("grace_shutdown_wait_seconds = 2")
 	must(t, err)
-	must(t, b.Start(t.Context()))
+	must(t, b.Start(running(t)))
 	exec(t, c.FEs[0], fmt.Sprintf("ALTER SYSTEM ADD BACKEND %q", b.Addr()))
 	return b
 }

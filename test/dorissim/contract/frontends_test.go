@@ -44,7 +44,7 @@ func TestAFrontendThatNobodyAddedDoesNotJoin(t *testing.T) {
 	c := start(t, 1, 0)
 	f, err := c.NewFE("")
 	must(t, err)
-	must(t, f.Start(t.Context(), c.FEs[0].Addr()))
+	must(t, f.Start(running(t), c.FEs[0].Addr()))
 	exec(t, c.FEs[0], "create database d")
 	if code := healthCode(f); code != -1 {
 		t.Fatalf("the HTTP port is open before the frontend has its place: code %d", code)
@@ -109,7 +109,7 @@ func TestAnotherFollowerBecomesMasterAfterTheMasterIsGone(t *testing.T) {
 	if got := len(rows(t, left[1], "show databases like 'before'")); got != 1 {
 		t.Error("the committed database is lost")
 	}
-	must(t, old.Start(t.Context(), ""))
+	must(t, old.Start(running(t), ""))
 	awaitServing(t, old)
 	eventually(t, "the old master follows with the same identity", func() bool {
 		rs := rows(t, old, "show frontends")
@@ -131,7 +131,7 @@ func TestWithoutAMajorityThereIsNoMaster(t *testing.T) {
 	if got := count(rows(t, survivor, "show frontends"), "IsMaster", "true"); got != 0 {
 		t.Errorf("%d frontends claim to be master", got)
 	}
-	must(t, others(c, survivor)[0].Start(t.Context(), ""))
+	must(t, others(c, survivor)[0].Start(running(t), ""))
 	eventually(t, "two of three are enough", func() bool {
 		return tryExec(survivor, "create database if not exists together") == nil
 	})
@@ -144,7 +144,7 @@ func TestAllFrontendsRestartTogether(t *testing.T) {
 		must(t, f.Stop())
 	}
 	for _, f := range c.FEs {
-		must(t, f.Start(t.Context(), ""))
+		must(t, f.Start(running(t), ""))
 	}
 	for _, f := range c.FEs {
 		awaitServing(t, f)

@@ -131,7 +131,7 @@ func TestLaterVersionsHaveTheColumnLiveSince(t *testing.T) {
 		c.Version = version
 		f, err := c.NewFE("")
 		must(t, err)
-		must(t, f.Start(t.Context(), ""))
+		must(t, f.Start(running(t), ""))
 		awaitServing(t, f)
 		db, err := f.Open("root", "")
 		must(t, err)
@@ -178,7 +178,7 @@ func TestTheFirstRootPasswordComesFromTheConfiguration(t *testing.T) {
 	c := newCluster(t)
 	f, err := c.NewFE("initial_root_password = *668425423DB5193AF921380129F465A6425216D0") // password1
 	must(t, err)
-	must(t, f.Start(t.Context(), ""))
+	must(t, f.Start(running(t), ""))
 	awaitServing(t, f)
 	for password, code := range map[string]uint16{"": 1045, "password2": 1045, "password1": 0} {
 		db, err := f.Open("root", password)
@@ -198,7 +198,7 @@ func TestFrontendSettings(t *testing.T) {
 	custom := filepath.Join(t.TempDir(), "made", "by-the-fe")
 	f, err := c.NewFE("custom_config_dir = " + custom)
 	must(t, err)
-	must(t, f.Start(t.Context(), ""))
+	must(t, f.Start(running(t), ""))
 	awaitServing(t, f)
 	setting := func() string {
 		rs := rows(t, f, "ADMIN SHOW FRONTEND CONFIG LIKE 'qe_slow_log_ms'")
@@ -209,7 +209,7 @@ func TestFrontendSettings(t *testing.T) {
 	}
 	restart := func() {
 		must(t, f.Stop())
-		must(t, f.Start(t.Context(), ""))
+		must(t, f.Start(running(t), ""))
 		awaitServing(t, f)
 	}
 	exec(t, f, `ADMIN SET FRONTEND CONFIG ("qe_slow_log_ms" = "77")`)

@@ -208,7 +208,15 @@ func write(ctx context.Context, n *Node, name string) error {
 
 func disturb(g *group, random *rand.Rand) {
 	a, b := random.IntN(len(g.nodes)), random.IntN(len(g.nodes))
-	switch random.IntN(5) {
+	switch random.IntN(6) {
+	case 4, 5: // a master that is cut off goes on for a while
+		for i, n := range g.nodes {
+			if g.stops[i] != nil && n.Status().IsMaster {
+				for j := range g.nodes {
+					g.net.cut(g.addrs[i], g.addrs[j], i != j)
+				}
+			}
+		}
 	case 0, 1:
 		if a != b {
 			g.net.cut(g.addrs[a], g.addrs[b], random.IntN(2) == 0)
