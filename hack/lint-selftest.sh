@@ -67,6 +67,11 @@ internal/system/doris ./internal/kernel/leaf                         refused
 internal/system/doris ./internal/apply/leaf                          refused
 internal/dial         net                                            allowed
 internal/dial         ./internal/observe/leaf                        refused
+internal/operator     ./internal/kernel/leaf                         allowed
+internal/operator     ./internal/system/doris/leaf                   allowed
+internal/operator     ./internal/cli/leaf                            refused
+internal/kernel       ./internal/operator/leaf                       refused
+internal/cli          ./internal/operator/leaf                       refused
 internal/version      k8s.io/client-go/leaf                          refused
 internal/cli          ./internal/system/doris/leaf                   allowed
 internal/cli          ./internal/plan/leaf                           allowed
@@ -132,7 +137,7 @@ type (
 	}
 )
 GO
-  for package in api internal/{plan,rollout,status,event,observe,apply,kernel,system/doris,system/cache} test/sim; do
+  for package in api internal/{plan,rollout,status,event,observe,apply,kernel,operator,cli,system/doris,system/cache} test/sim; do
     echo "package leaf" | write "$package/leaf/leaf.go"
   done
 }
