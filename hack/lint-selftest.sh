@@ -67,8 +67,6 @@ internal/system/doris ./internal/kernel/leaf                         refused
 internal/system/doris ./internal/apply/leaf                          refused
 internal/dial         net                                            allowed
 internal/dial         ./internal/observe/leaf                        refused
-internal/operator     ./internal/kernel/leaf                         allowed
-internal/operator     ./internal/system/doris/leaf                   allowed
 internal/operator     ./internal/cli/leaf                            refused
 internal/kernel       ./internal/operator/leaf                       refused
 internal/cli          ./internal/operator/leaf                       refused
