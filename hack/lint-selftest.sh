@@ -226,6 +226,7 @@ unruled
 if [[ ! -s "$tree/output" ]]; then
   cat "$tree/errors" >&2
   complain "the linter said nothing at all"
+  exit "$status"
 fi
 
 while read -r file verdict from to; do
