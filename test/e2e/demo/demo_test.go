@@ -1,0 +1,108 @@
+// Package demo_test checks on a real node the story that `make demo` tells.
+package demo_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/demo"
+)
+
+// logged lets the story be read in the test's log.
+type logged struct{ t *testing.T }
+
+func (l logged) Write(p []byte) (int, error) {
+	l.t.Log(string(p))
+	return len(p), nil
+}
+
+func TestStoryOfTheDemonstration(t *testing.T) {
+	if os.Getenv("FAIRLEAD_REAL_NODE") != "1" {
+		t.Skip("needs a real node: set FAIRLEAD_REAL_NODE=1, as root on Linux")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 35*time.Minute)
+	defer cancel()
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo.Demo{Root: root, Images: t.TempDir(), Out: logged{t}}
+	d.Begin()
+	if err := demo.BuildImages(ctx, root, d.Images, logged{t}); err != nil {
+		t.Fatal(err)
+	}
+	d.Cluster, err = cluster.Up(ctx, cluster.Options{Nodes: cluster.Real, Log: logged{t}, DieWithParent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Cluster.Down(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, step := range []func(context.Context) error{d.Install, d.Create} {
+		if err := step(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.AwaitReady(ctx, 5*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	live, err := d.AwaitBackends(ctx, 3, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"doris-be-0", "doris-be-1", "doris-be-2"}, live); diff != "" {
+		t.Errorf("live backends (-want +got):\n%s", diff)
+	}
+	t.Run("rows outlive the Pod they were written through", func(t *testing.T) { rowsOutlivePod(ctx, t, d) })
+	t.Run("killing the operator restarts nothing", func(t *testing.T) { operatorKilled(ctx, t, d) })
+}
+
+func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
+	if err := d.WriteRows(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.LosePod(ctx, demo.Name+"-be-1"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := d.CountRows(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != "3" {
+		t.Errorf("three rows were written, %s are there", n)
+	}
+}
+
+// operatorKilled takes the operator's Pod away without notice and looks whether
+// any Pod of the database was touched.
+func operatorKilled(ctx context.Context, t *testing.T, d *demo.Demo) {
+	const uids = "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount}{\"\\n\"}{end}"
+	before, err := d.Kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-o", uids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Kubectl(ctx, "delete", "pod", "-n", "fairlead-system", "-l", "app.kubernetes.io/name=fairlead", "--grace-period=0", "--force"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Kubectl(ctx, "-n", "fairlead-system", "rollout", "status", "deployment/fairlead", "--timeout=180s"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.AwaitReady(ctx, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	after, err := d.Kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-o", uids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("Pods changed (-before +after):\n%s", diff)
+	}
+}
