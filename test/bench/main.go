@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -134,5 +135,9 @@ func moduleRoot(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
-	return filepath.Dir(strings.TrimSpace(string(text))), nil
+	file := strings.TrimSpace(string(text))
+	if filepath.Base(file) != "go.mod" {
+		return "", errors.New("run it inside the module: it needs config/crd")
+	}
+	return filepath.Dir(file), nil
 }

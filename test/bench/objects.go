@@ -45,8 +45,11 @@ spec:
 // applyCRDs installs every definition of config/crd and waits until they serve.
 func applyCRDs(ctx context.Context, client dynamic.Interface, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no custom resource definitions in config/crd: %w", err)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.New("no custom resource definitions in config/crd")
 	}
 	for _, file := range files {
 		definition, err := readObject(file)
