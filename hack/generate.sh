@@ -13,8 +13,9 @@ mkdir -p config/crd config/install docs/reference
 (
   cd api
   $TOOL controller-gen object paths=./...
-  $TOOL controller-gen crd paths=./... output:crd:dir=../config/crd
+  $TOOL controller-gen crd:generateEmbeddedObjectMeta=true paths=./... output:crd:dir=../config/crd
 )
+go run ./hack/trim-crd config/crd/*.yaml
 
 go run ./hack/gen-install
 go run ./hack/gen-docs
