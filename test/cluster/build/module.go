@@ -96,15 +96,12 @@ import (
 	"github.com/coredns/coredns/coremain"
 
 	_ "github.com/coredns/coredns/plugin/bind"
-	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
-	_ "github.com/coredns/coredns/plugin/forward"
-	_ "github.com/coredns/coredns/plugin/health"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 )
 
 func main() {
-	dnsserver.Directives = []string{"bind", "errors", "health", "cache", "kubernetes", "forward"}
+	dnsserver.Directives = []string{"bind", "errors", "kubernetes"}
 	coremain.Run()
 }
 `,
