@@ -26,6 +26,11 @@ const (
 	// workload uses. A newer operator keeps rendering that one until someone
 	// consents to a newer one.
 	AnnotationRevision = Prefix + "revision"
+
+	// AnnotationInputs on an object that is rendered records digests of what it
+	// was rendered from, so that an edit of the custom resource, one of a
+	// ConfigMap and one by somebody else can be told apart.
+	AnnotationInputs = Prefix + "inputs"
 )
 
 // Paused tells whether the annotations ask the operator to write nothing.

@@ -36,7 +36,8 @@ func (c component) internalService() *corev1.Service {
 func (c component) accessService() (*corev1.Service, []plan.Finding) {
 	wanted := serviceOf(c.spec)
 	service := c.service(AccessServiceName(c.dc.Name, c.kind), dorisv1.ServiceRoleAccess)
-	service.Annotations = maps.Clone(wanted.Annotations)
+	maps.Copy(service.Annotations, wanted.Annotations)
+	service.Annotations[meta.AnnotationInputs] = c.serviceInputs().String()
 	service.Spec.Type = wanted.Type
 	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	if wanted.Type == corev1.ServiceTypeLoadBalancer {
@@ -91,11 +92,13 @@ func describePorts(ports []Port) string {
 }
 
 func (c component) service(name, role string) *corev1.Service {
-	return &corev1.Service{
+	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: objectMeta(c.dc, name, serviceLabels(c.dc.Name, c.kind, role)),
 		Spec:       corev1.ServiceSpec{Selector: SelectorLabels(c.dc.Name, c.kind)},
 	}
+	service.Annotations = map[string]string{meta.AnnotationInputs: c.portInputs().String()}
+	return service
 }
 
 func servicePort(p Port) corev1.ServicePort {

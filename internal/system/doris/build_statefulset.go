@@ -39,7 +39,10 @@ func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
 			},
 		},
 	}
-	set.Annotations = map[string]string{meta.AnnotationRevision: strconv.Itoa(c.in.Revision)}
+	set.Annotations = map[string]string{
+		meta.AnnotationRevision: strconv.Itoa(c.in.Revision),
+		meta.AnnotationInputs:   c.templateInputs().String(),
+	}
 	return set, findings
 }
 

@@ -54,7 +54,7 @@ func membersOf(set *appsv1.StatefulSet, pods []corev1.Pod, name string, wanted i
 		}
 	}
 	if set != nil {
-		m.unseen = set.Status.ObservedGeneration != set.Generation
+		m.unseen = unseen(set)
 		for n := range wanted {
 			if pod := fmt.Sprintf("%s-%d", name, n); !seen[pod] {
 				m.creating = append(m.creating, pod)

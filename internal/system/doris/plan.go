@@ -6,19 +6,20 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
-	"github.com/fairlead-dev/fairlead/internal/rollout"
 )
 
 // Plan decides what to do. It reads from top to bottom like the life of a
 // cluster: shared objects, frontends, the gate, backends, Pods to be replaced.
 func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan, error) {
-	p := planner{dc: dc, world: w, build: plan.NewBuilder(s.engine, FieldManager)}
+	p := planner{dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager)}
 	objects, findings := Desired(dc, p.inputs())
 	p.build.Find(findings...)
 	if refused(findings) {
@@ -38,17 +39,18 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		p.component(c)
 	}
 	p.removed()
-	for _, c := range []dorisv1.ComponentType{dorisv1.ComponentBE, dorisv1.ComponentFE} {
-		p.roll(c)
+	if err := p.roll(); err != nil {
+		return plan.Plan{}, err
 	}
 	return p.build.Plan()
 }
 
 // planner is the state of one planning.
 type planner struct {
-	dc    *dorisv1.DorisCluster
-	world World
-	build *plan.Builder
+	dc     *dorisv1.DorisCluster
+	world  World
+	engine *diff.Engine
+	build  *plan.Builder
 }
 
 func (p planner) inputs() Inputs {
@@ -75,19 +77,7 @@ func pinned(set *appsv1.StatefulSet) bool {
 }
 
 func (p planner) want(rendered, live client.Object, reason string) {
-	p.build.Want(plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.cause(live)})
-}
-
-// cause attributes a difference. A set that we did not render differs because
-// we render differently.
-func (p planner) cause(live client.Object) func(string) plan.Cause {
-	set, ok := live.(*appsv1.StatefulSet)
-	return func(string) plan.Cause {
-		if ok && set != nil && !pinned(set) {
-			return plan.CauseRevision
-		}
-		return plan.CauseUser
-	}
+	p.build.Want(plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.causeOf(rendered, live)})
 }
 
 // gate makes backends wait until a frontend serves, unless frontends are
@@ -131,33 +121,45 @@ func (p planner) followers(c Component, set *appsv1.StatefulSet) {
 	if err != nil {
 		return // the caller returns it
 	}
-	verdict := restartVerdict(built, plan.RefOf(set))
-	if verdict == "" {
+	why, restarts := restartOf(built, plan.RefOf(set))
+	if !restarts {
 		return
 	}
 	pods := p.world.Pods[string(c.Type)]
 	for i := len(pods) - 1; i >= 0; i-- {
-		p.build.Note(plan.Change{
-			Object: plan.Ref{Kind: "Pod", Namespace: p.dc.Namespace, Name: pods[i].Name},
-			Cause:  plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: verdict,
-			Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
-		})
+		p.build.Note(waitsItsTurn(&pods[i], why))
 	}
 }
 
-// restartVerdict tells what becomes of the Pods of a set by the changes of its
-// template: wait for their turn, hold, or nothing (empty).
-func restartVerdict(p plan.Plan, set plan.Ref) plan.Verdict {
+// waitsItsTurn is the change of a Pod whose template changed, or is about to.
+// Where the change of the template is held, so are its Pods.
+func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
+	c := plan.Change{
+		Object: plan.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
+		Cause:  why.Cause, Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait,
+		Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
+	}
+	if why.Verdict == plan.VerdictHold {
+		c.Verdict, c.Reason, c.Message = plan.VerdictHold, why.Reason, "stays as it is while the change of its template is held; replaced for another reason, it would follow the template"
+	}
+	return c
+}
+
+// restartOf returns the change of a set's template that replaces its Pods,
+// rather one that is carried out than one that is not.
+func restartOf(p plan.Plan, set plan.Ref) (why plan.Change, restarts bool) {
 	for _, c := range p.Changes {
 		if c.Object != set || c.Effect != plan.EffectRestartPod {
 			continue
 		}
 		if c.Verdict == plan.VerdictApply {
-			return plan.VerdictWait
+			return c, true
 		}
-		return c.Verdict
+		if !restarts {
+			why, restarts = c, true
+		}
 	}
-	return ""
+	return why, restarts
 }
 
 // replicas is how many Pods the set shall have now. Fewer than it has are
@@ -171,15 +173,19 @@ func (p planner) replicas(c Component) int32 {
 		return max(c.Replicas, *set.Spec.Replicas)
 	}
 	has := *set.Spec.Replicas
-	field := "spec." + string(c.Type) + "Spec.replicas"
-	p.build.Find(plan.Finding{
-		Severity: plan.Unsupported, Field: field, Reason: meta.ReasonNotSupportedYet,
+	cause := p.causeByOwner(set)(replicasPath)
+	finding := plan.Finding{
+		Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: meta.ReasonNotSupportedYet,
 		Message: fmt.Sprintf("scaling in from %d to %d needs the members to be taken out of the database first, which this version does not do; %d stay", has, c.FullReplicas, has),
-	})
+	}
+	if cause == plan.CauseDrift {
+		finding.Message = fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave through the database, which this version does not do; %d stay", set.Name, has, c.FullReplicas, has)
+	}
+	p.build.Find(finding)
 	p.build.Note(plan.Change{
 		Object: plan.RefOf(c.StatefulSet), Path: "spec.replicas",
 		From: strconv.Itoa(int(has)), To: strconv.Itoa(int(c.FullReplicas)),
-		Cause: plan.CauseUser, Effect: plan.EffectDataLoss, Verdict: plan.VerdictRefuse, Reason: meta.ReasonNotSupportedYet,
+		Cause: cause, Effect: plan.EffectDataLoss, Verdict: plan.VerdictRefuse, Reason: meta.ReasonNotSupportedYet,
 		Message: "members leave through the database, not by a smaller number",
 	})
 	return has
@@ -197,74 +203,6 @@ func (p planner) removed() {
 			Message: "the component is gone from the spec and its Pods still run: removing it needs its members to be taken out of the database first, which this version does not do. Put the field back, or delete StatefulSet " + set.Name + " by hand",
 		})
 	}
-}
-
-// roll replaces Pods made from an older template, one at a time in the whole
-// cluster: the next component waits until this one is whole again.
-func (p planner) roll(c dorisv1.ComponentType) {
-	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
-	if set == nil || p.build.Blocked() || specOf(p.dc, c) == nil || !pinned(set) {
-		return
-	}
-	if set.Status.ObservedGeneration != set.Generation {
-		p.progressing(set, "the StatefulSet controller has not seen the newest template of "+string(c))
-		return
-	}
-	pods := p.world.Pods[string(c)]
-	choice := rollout.Next(rollMembers(set, pods), int(ptr.Deref(set.Spec.Replicas, 1)))
-	if choice.Waiting != "" {
-		p.progressing(set, "replacing Pods of "+string(c)+": waiting for "+choice.Waiting)
-		return
-	}
-	if choice.Name == "" {
-		if p.rollAhead(c) && !p.whole(c, set) {
-			p.progressing(set, "replacing Pods: waiting for every Pod of "+string(c)+" to be ready")
-		}
-		return
-	}
-	for i := range pods {
-		if pods[i].Name != choice.Name {
-			continue
-		}
-		pod := pods[i].DeepCopy()
-		p.build.Step(plan.Change{
-			Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: set.Status.UpdateRevision,
-			Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
-			Reason: "Outdated", Message: "the Pod template changed",
-		}, plan.Evict{Pod: pod, Reason: "the Pod template changed"})
-		p.progressing(set, "replacing Pods of "+string(c)+": "+choice.Name)
-	}
-}
-
-func (p planner) progressing(set *appsv1.StatefulSet, message string) {
-	p.build.Wait(plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: message})
-}
-
-// rollAhead tells whether another component still has Pods to replace.
-func (p planner) rollAhead(c dorisv1.ComponentType) bool {
-	for _, other := range rendered {
-		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, other)]
-		if other == c || set == nil {
-			continue
-		}
-		for i := range p.world.Pods[string(other)] {
-			if outdated(set, &p.world.Pods[string(other)][i]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// whole tells whether every Pod of a set is there and ready.
-func (p planner) whole(c dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
-	n := int32(0)
-	for i := range p.world.Pods[string(c)] {
-		if ready(&p.world.Pods[string(c)][i]) {
-			n++
-		}
-	}
-	return n >= ptr.Deref(set.Spec.Replicas, 1)
 }
 
 func refused(findings []plan.Finding) bool {

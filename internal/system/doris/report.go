@@ -16,8 +16,8 @@ import (
 // Report fills the status that existing tools read (one block per component)
 // and says how the cluster is.
 func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) status.Health {
-	fe := s.reportComponent(dc, w, dorisv1.ComponentFE, now)
-	be := s.reportComponent(dc, w, dorisv1.ComponentBE, now)
+	fe := s.reportComponent(dc, w, p, dorisv1.ComponentFE, now)
+	be := s.reportComponent(dc, w, p, dorisv1.ComponentBE, now)
 	return status.Health{
 		Available: availability(dc, w, fe, be),
 		Complete:  completeness(dc, fe, be),
@@ -25,7 +25,7 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	}
 }
 
-func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, c dorisv1.ComponentType, now time.Time) members {
+func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan, c dorisv1.ComponentType, now time.Time) members {
 	slot := statusSlot(dc, c)
 	spec := specOf(dc, c)
 	if spec == nil {
@@ -35,6 +35,9 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, c dorisv1.Co
 	name := StatefulSetName(dc.Name, c)
 	set := w.StatefulSets[name]
 	m := membersOf(set, w.Pods[string(c)], name, int(replicasOf(spec)))
+	if set != nil && drifted(p, set) {
+		m.outdated = nil // they stay as they are
+	}
 	out := dorisv1.ComponentStatus{
 		AccessService:     AccessServiceName(dc.Name, c),
 		RunningInstances:  m.running,

@@ -1,0 +1,121 @@
+package doris
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/rollout"
+)
+
+// roll replaces Pods made from an older template, one at a time in the whole
+// cluster: backends before frontends, the highest ordinal first, and each only
+// while every other Pod of either component is there and ready. A Pod that is
+// outdated and does not serve goes before all others, since it may never serve
+// until it is replaced.
+func (p planner) roll() error {
+	built, err := p.build.Plan()
+	if err != nil || p.build.Blocked() || templateChanges(built) {
+		return err
+	}
+	r := rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}}
+	for _, c := range rendered { // in the order of starting; the last goes first
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
+		if set == nil || specOf(p.dc, c) == nil {
+			continue
+		}
+		replaceable := pinned(set) && !drifted(built, set)
+		if replaceable && unseen(set) {
+			p.progressing(set, "the StatefulSet controller has not seen the newest template of "+string(c))
+			return nil
+		}
+		r.add(set, p.world.Pods[string(c)], replaceable)
+	}
+	p.replaceNext(r)
+	return nil
+}
+
+// templateChanges tells whether a Pod template changes by this plan, after which
+// other Pods are outdated than before.
+func templateChanges(p plan.Plan) bool {
+	for _, c := range p.Changes {
+		if c.Object.Kind == "StatefulSet" && c.Effect == plan.EffectRestartPod && c.Verdict == plan.VerdictApply {
+			return true
+		}
+	}
+	return false
+}
+
+// rolling is the cluster as the choice of the next Pod sees it.
+type rolling struct {
+	members []rollout.Member
+	size    int
+	pods    map[string]*corev1.Pod
+	sets    map[string]*appsv1.StatefulSet // of each Pod
+}
+
+// add adds a component that goes before those added so far.
+func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable bool) {
+	for _, m := range rollMembers(set, pods) {
+		m.Outdated = m.Outdated && replaceable
+		m.Ordinal = len(r.members)
+		r.members = append(r.members, m)
+	}
+	for i := range pods {
+		r.pods[pods[i].Name], r.sets[pods[i].Name] = &pods[i], set
+	}
+	r.size += int(ptr.Deref(set.Spec.Replicas, 1))
+}
+
+// outdated lists the Pods that are to be replaced, the next first.
+func (r *rolling) outdated() []string {
+	var names []string
+	for i := len(r.members) - 1; i >= 0; i-- {
+		if r.members[i].Outdated {
+			names = append(names, r.members[i].Name)
+		}
+	}
+	return names
+}
+
+func (p planner) replaceNext(r rolling) {
+	outdated := r.outdated()
+	if len(outdated) == 0 {
+		return
+	}
+	choice := rollout.Next(r.members, r.size)
+	set := r.sets[outdated[0]]
+	why := plan.Change{Cause: plan.CauseUser, Verdict: plan.VerdictWait}
+	if choice.Name != "" {
+		set = r.sets[choice.Name]
+		pod := r.pods[choice.Name].DeepCopy()
+		p.build.Step(plan.Change{
+			Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: set.Status.UpdateRevision,
+			Cause: why.Cause, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
+			Reason: "Outdated", Message: "the Pod template changed",
+		}, plan.Evict{Pod: pod, Reason: "the Pod template changed"})
+	}
+	for _, name := range outdated {
+		if name != choice.Name {
+			p.build.Note(waitsItsTurn(r.pods[name], why))
+		}
+	}
+	if choice.Name != "" {
+		p.progressing(set, "replacing Pods: "+choice.Name)
+		return
+	}
+	p.progressing(set, "replacing Pods: waiting for "+choice.Waiting)
+}
+
+func (p planner) progressing(set *appsv1.StatefulSet, message string) {
+	p.build.Wait(plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: message})
+}
+
+// unseen tells whether the StatefulSet controller has yet to see the newest
+// template of a set, so that nobody knows which Pods are outdated. Those of a
+// set that it has never seen are not.
+func unseen(set *appsv1.StatefulSet) bool {
+	return set.Status.ObservedGeneration != 0 && set.Status.ObservedGeneration != set.Generation
+}
