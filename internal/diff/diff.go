@@ -7,10 +7,10 @@
 package diff
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
@@ -30,12 +29,20 @@ type Field struct {
 	// From and To hold the live and the wanted value as JSON; empty where the
 	// field is absent on that side. Those of Secret data are "(withheld)".
 	From, To string
+	// Order tells that the entries of a list are all there, but an apply would
+	// put them in another order (or collapse entries that occur twice). From and
+	// To hold their keys then.
+	Order bool
+
+	path fieldpath.Path
+	keys []string // of the entries of a list whose order differs
 }
 
 // Engine compares objects of the built-in kinds. It is safe for concurrent use.
 type Engine struct {
 	scheme    *runtime.Scheme
 	converter managedfields.TypeConverter
+	memo      memo
 }
 
 // New returns an Engine for the kinds in scheme that client-go knows.
@@ -44,171 +51,107 @@ func New(scheme *runtime.Scheme) *Engine {
 }
 
 // Compare lists what an apply of wanted by the field manager would change in
-// live: fields added or modified, and fields that the manager owns but no
-// longer wants. The result is sorted by path. live needs its managed fields.
+// live: fields added or modified, fields that the manager owns but no longer
+// wants, and lists whose order would change. The result is sorted by path.
+// live needs the managed fields of the manager. A field that the manager owns
+// together with others and no longer wants is listed too, although an apply
+// only gives up the manager's share of it.
 func (e *Engine) Compare(wanted, live client.Object, manager string) ([]Field, error) {
-	w, err := e.Intent(wanted)
+	q, known := e.memo.ask(wanted, live, manager)
+	if known {
+		return nil, nil
+	}
+	fields, err := e.compare(wanted, live, manager)
+	if err == nil && len(fields) == 0 {
+		e.memo.nothing(q)
+	}
+	return fields, err
+}
+
+func (e *Engine) compare(wanted, live client.Object, manager string) ([]Field, error) {
+	c, err := e.comparison(wanted, live)
 	if err != nil {
 		return nil, err
+	}
+	merged, err := c.liveTyped.Merge(c.wantedTyped)
+	if err != nil {
+		return nil, fmt.Errorf("merging %s %q: %w", c.wanted.GetKind(), c.wanted.GetName(), err)
+	}
+	changed, removed, err := differingPaths(c, merged, live.GetManagedFields(), manager)
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s %q: %w", c.wanted.GetKind(), c.wanted.GetName(), err)
+	}
+	return c.fields(merged, changed, removed), nil
+}
+
+// comparison holds both sides of one comparison, in the form of an apply and
+// with their types.
+type comparison struct {
+	wanted, live           *unstructured.Unstructured
+	wantedTyped, liveTyped *typed.TypedValue
+}
+
+func (e *Engine) comparison(wanted, live client.Object) (comparison, error) {
+	w, err := e.Intent(wanted)
+	if err != nil {
+		return comparison{}, err
 	}
 	l, err := e.Intent(live)
 	if err != nil {
-		return nil, err
+		return comparison{}, err
+	}
+	if w.GroupVersionKind() != l.GroupVersionKind() {
+		return comparison{}, fmt.Errorf("wanted %q is a %s, the live object a %s", w.GetName(), w.GroupVersionKind(), l.GroupVersionKind())
 	}
 	wt, err := e.converter.ObjectToTyped(w)
 	if err != nil {
-		return nil, fmt.Errorf("typing wanted %s %q: %w", w.GetKind(), w.GetName(), err)
+		return comparison{}, fmt.Errorf("typing wanted %s %q: %w", w.GetKind(), w.GetName(), err)
 	}
 	// A live list may hold duplicates that only an old client could write.
 	lt, err := e.converter.ObjectToTyped(l, typed.AllowDuplicates)
 	if err != nil {
-		return nil, fmt.Errorf("typing live %s %q: %w", l.GetKind(), l.GetName(), err)
+		return comparison{}, fmt.Errorf("typing live %s %q: %w", l.GetKind(), l.GetName(), err)
 	}
-	changed, removed, err := differingPaths(wt, lt, live.GetManagedFields(), manager)
-	if err != nil {
-		return nil, fmt.Errorf("comparing %s %q: %w", w.GetKind(), w.GetName(), err)
-	}
-	return e.fields(w, l, changed, removed), nil
+	return comparison{wanted: w, live: l, wantedTyped: wt, liveTyped: lt}, nil
 }
 
-func differingPaths(wt, lt *typed.TypedValue, managed []metav1.ManagedFieldsEntry, manager string) (changed, removed *fieldpath.Set, err error) {
-	merged, err := lt.Merge(wt)
+func differingPaths(c comparison, merged *typed.TypedValue, managed []metav1.ManagedFieldsEntry, manager string) (changed, removed *fieldpath.Set, err error) {
+	cmp, err := c.liveTyped.Compare(merged)
 	if err != nil {
 		return nil, nil, err
 	}
-	cmp, err := lt.Compare(merged)
-	if err != nil {
-		return nil, nil, err
-	}
-	changed = cmp.Modified.Union(cmp.Added)
 	owned, err := ownedSet(managed, manager)
 	if err != nil {
 		return nil, nil, err
 	}
-	wantedSet, err := wt.ToFieldSet()
+	wantedSet, err := c.wantedTyped.ToFieldSet()
 	if err != nil {
 		return nil, nil, err
 	}
-	liveSet, err := lt.ToFieldSet()
+	liveSet, err := c.liveTyped.ToFieldSet()
 	if err != nil {
 		return nil, nil, err
 	}
-	return changed, owned.Difference(wantedSet).Intersection(liveSet), nil
+	return cmp.Modified.Union(cmp.Added), owned.Difference(wantedSet).Intersection(liveSet), nil
 }
 
-// Owned returns the live values of the fields that the manager owns: what the
-// manager's last apply said, as far as nobody has taken it over since.
-func (e *Engine) Owned(live client.Object, manager string) (map[string]any, error) {
-	l, err := e.Intent(live)
-	if err != nil {
-		return nil, err
-	}
-	lt, err := e.converter.ObjectToTyped(l, typed.AllowDuplicates)
-	if err != nil {
-		return nil, fmt.Errorf("typing live %s %q: %w", l.GetKind(), l.GetName(), err)
-	}
-	owned, err := ownedSet(live.GetManagedFields(), manager)
-	if err != nil {
-		return nil, err
-	}
-	got, ok := lt.ExtractItems(owned.Leaves(), typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
-	if !ok {
-		return map[string]any{}, nil
-	}
-	return got, nil
-}
-
-func ownedSet(managed []metav1.ManagedFieldsEntry, manager string) (*fieldpath.Set, error) {
-	out := fieldpath.NewSet()
-	for _, m := range managed {
-		if m.Manager != manager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil {
-			continue
-		}
-		s := fieldpath.NewSet()
-		if err := s.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())); err != nil {
-			return nil, fmt.Errorf("reading managed fields of %q: %w", manager, err)
-		}
-		out = out.Union(s)
-	}
-	return out, nil
-}
-
-// Intent converts a typed object to the form that is sent in an apply: the
-// kind filled in, and without status, nulls and what only the server writes.
-func (e *Engine) Intent(o client.Object) (*unstructured.Unstructured, error) {
-	gvk, err := apiutil.GVKForObject(o, e.scheme)
-	if err != nil {
-		return nil, fmt.Errorf("kind of %T: %w", o, err)
-	}
-	var content map[string]any
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		content = u.DeepCopy().Object
-	} else if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o); err != nil {
-		return nil, fmt.Errorf("converting %s %q: %w", gvk.Kind, o.GetName(), err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk)
-	delete(u.Object, "status")
-	if meta, ok := u.Object["metadata"].(map[string]any); ok {
-		for _, k := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
-			delete(meta, k)
-		}
-	}
-	dropClaimStatus(u.Object)
-	dropNulls(u.Object)
-	return u, nil
-}
-
-// dropClaimStatus removes the status that Go's struct of a claim template
-// always carries; the API server fills one in by itself.
-func dropClaimStatus(obj map[string]any) {
-	templates, _, _ := unstructured.NestedFieldNoCopy(obj, "spec", "volumeClaimTemplates")
-	list, _ := templates.([]any)
-	for _, t := range list {
-		if m, ok := t.(map[string]any); ok {
-			delete(m, "status")
-		}
-	}
-}
-
-func dropNulls(v any) {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, e := range x {
-			if e == nil {
-				delete(x, k)
-				continue
-			}
-			dropNulls(e)
-		}
-	case []any:
-		for _, e := range x {
-			dropNulls(e)
-		}
-	}
-}
-
-func (e *Engine) fields(wanted, live *unstructured.Unstructured, changed, removed *fieldpath.Set) []Field {
-	secret := wanted.GetKind() == "Secret"
+func (c comparison) fields(merged *typed.TypedValue, changed, removed *fieldpath.Set) []Field {
 	var out []Field
-	add := func(p fieldpath.Path, gone bool) {
-		f := Field{Path: printPath(p)}
-		f.From = valueAt(live.Object, p)
-		if !gone {
-			f.To = valueAt(wanted.Object, p)
-		}
-		if secret && len(p) > 0 && p[0].FieldName != nil && (*p[0].FieldName == "data" || *p[0].FieldName == "stringData") {
-			f = withhold(f)
-		}
-		out = append(out, f)
-	}
 	for _, p := range outermost(changed) {
-		add(p, false)
+		out = append(out, Field{Path: printPath(p), From: valueAt(c.live.Object, p), To: valueAt(c.wanted.Object, p), path: p})
 	}
 	for _, p := range outermost(removed) {
-		add(p, true)
+		out = append(out, Field{Path: printPath(p), From: valueAt(c.live.Object, p), path: p})
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	out = append(out, reordered(c, merged)...)
+	if c.wanted.GetKind() == "Secret" {
+		for i, f := range out {
+			if name := f.path[0].FieldName; name != nil && (*name == "data" || *name == "stringData") {
+				out[i] = withhold(f)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -239,13 +182,11 @@ func outermost(s *fieldpath.Set) []fieldpath.Path {
 }
 
 func valueAt(obj any, p fieldpath.Path) string {
-	for _, el := range p {
-		obj = step(obj, el)
-		if obj == nil {
-			return ""
-		}
+	v := at(obj, p)
+	if v == nil {
+		return ""
 	}
-	b, err := json.Marshal(obj)
+	b, err := json.Marshal(v)
 	if err != nil {
 		return ""
 	}

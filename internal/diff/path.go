@@ -9,53 +9,133 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// step descends from obj by one path element; nil when there is no such child.
-func step(obj any, el fieldpath.PathElement) any {
-	switch {
-	case el.FieldName != nil:
-		m, ok := obj.(map[string]any)
-		if !ok {
+// at descends from obj along a path; nil when there is nothing there.
+func at(obj any, p fieldpath.Path) any {
+	for _, el := range p {
+		if obj = step(obj, el); obj == nil {
 			return nil
 		}
+	}
+	return obj
+}
+
+// step descends from obj by one path element; nil when there is no such child.
+func step(obj any, el fieldpath.PathElement) any {
+	if el.FieldName != nil {
+		m, _ := obj.(map[string]any)
 		return m[*el.FieldName]
-	case el.Key != nil:
-		list, _ := obj.([]any)
-		for _, e := range list {
-			if m, ok := e.(map[string]any); ok && hasKeys(m, *el.Key) {
-				return m
-			}
-		}
-	case el.Value != nil:
-		list, _ := obj.([]any)
-		for _, e := range list {
-			if value.Equals(value.NewValueInterface(e), *el.Value) {
-				return e
-			}
-		}
-	case el.Index != nil:
-		if list, ok := obj.([]any); ok && *el.Index >= 0 && *el.Index < len(list) {
-			return list[*el.Index]
-		}
+	}
+	list, _ := obj.([]any)
+	if i := indexOf(list, el); i >= 0 {
+		return list[i]
 	}
 	return nil
 }
 
-func hasKeys(m map[string]any, keys value.FieldList) bool {
-	for _, k := range keys {
-		got, ok := m[k.Name]
-		if !ok {
-			// A key may be left to its default, as the protocol of a port is.
-			if k.Name == "protocol" {
-				got = "TCP"
-			} else {
-				return false
+// indexOf returns the place of the entry that a path element names, or -1.
+func indexOf(list []any, el fieldpath.PathElement) int {
+	for i, e := range list {
+		switch {
+		case el.Key != nil:
+			if m, ok := e.(map[string]any); ok && hasKeys(m, *el.Key) {
+				return i
+			}
+		case el.Value != nil:
+			if value.Equals(value.NewValueInterface(e), *el.Value) {
+				return i
+			}
+		case el.Index != nil:
+			if i == *el.Index {
+				return i
 			}
 		}
-		if !value.Equals(value.NewValueInterface(got), k.Value) {
+	}
+	return -1
+}
+
+func hasKeys(m map[string]any, keys value.FieldList) bool {
+	for _, k := range keys {
+		got := keyValue(m, k.Name)
+		if got == nil || !value.Equals(value.NewValueInterface(got), k.Value) {
 			return false
 		}
 	}
 	return true
+}
+
+// keyValue returns one key of a list entry. A key may be left to its default;
+// the protocol of a port is the only one that has one (a test holds that).
+func keyValue(m map[string]any, name string) any {
+	if v, ok := m[name]; ok {
+		return v
+	}
+	if name == "protocol" {
+		return "TCP"
+	}
+	return nil
+}
+
+// put returns obj with the value at the path replaced, or removed when it is
+// nil. Maps and lists that this empties are removed as well: they were there
+// for what they held.
+func put(obj any, p fieldpath.Path, to any) any {
+	if len(p) == 0 {
+		return to
+	}
+	if p[0].FieldName != nil {
+		return putField(obj, *p[0].FieldName, p[1:], to)
+	}
+	list, _ := obj.([]any)
+	i := indexOf(list, p[0])
+	switch {
+	case i < 0 && to == nil:
+		return obj
+	case i < 0:
+		return append(list, put(newEntry(p[0]), p[1:], to))
+	}
+	entry := put(list[i], p[1:], to)
+	if entry != nil {
+		list[i] = entry
+		return list
+	}
+	if len(list) == 1 {
+		return nil
+	}
+	return append(list[:i:i], list[i+1:]...)
+}
+
+func putField(obj any, name string, rest fieldpath.Path, to any) any {
+	m, _ := obj.(map[string]any)
+	if m == nil {
+		if to == nil {
+			return obj
+		}
+		m = map[string]any{}
+	}
+	if child := put(m[name], rest, to); child != nil {
+		m[name] = child
+		return m
+	}
+	if _, had := m[name]; !had {
+		return obj
+	}
+	delete(m, name)
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// newEntry is a list entry that holds nothing but its keys.
+func newEntry(el fieldpath.PathElement) any {
+	if el.Key == nil {
+		return nil
+	}
+	m := map[string]any{}
+	for _, k := range *el.Key {
+		m[k.Name] = k.Value.Unstructured()
+	}
+	return m
 }
 
 // printPath renders a path the way people write one:
@@ -63,22 +143,37 @@ func hasKeys(m map[string]any, keys value.FieldList) bool {
 func printPath(p fieldpath.Path) string {
 	var b strings.Builder
 	for _, el := range p {
-		switch {
-		case el.FieldName != nil:
+		if el.FieldName != nil {
 			writeField(&b, *el.FieldName)
-		case el.Key != nil:
-			parts := make([]string, 0, len(*el.Key))
-			for _, k := range *el.Key {
-				parts = append(parts, k.Name+"="+printValue(k.Value))
-			}
-			fmt.Fprintf(&b, "[%s]", strings.Join(parts, ","))
-		case el.Value != nil:
-			fmt.Fprintf(&b, "[=%s]", printValue(*el.Value))
-		case el.Index != nil:
-			fmt.Fprintf(&b, "[%d]", *el.Index)
+			continue
 		}
+		fmt.Fprintf(&b, "[%s]", printElement(el))
 	}
 	return b.String()
+}
+
+func printElement(el fieldpath.PathElement) string {
+	switch {
+	case el.Key != nil:
+		parts := make([]string, 0, len(*el.Key))
+		for _, k := range *el.Key {
+			parts = append(parts, k.Name+"="+printValue(k.Value))
+		}
+		return strings.Join(parts, ",")
+	case el.Value != nil:
+		return "=" + printValue(*el.Value)
+	case el.Index != nil:
+		return fmt.Sprint(*el.Index)
+	}
+	return ""
+}
+
+func printElements(list []fieldpath.PathElement) string {
+	parts := make([]string, 0, len(list))
+	for _, el := range list {
+		parts = append(parts, printElement(el))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
 }
 
 func writeField(b *strings.Builder, name string) {
