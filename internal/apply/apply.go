@@ -2,7 +2,11 @@
 //
 // Objects that Fairlead renders go by server-side apply. An apply is sent at
 // most once for one intent and one live resource version: where a webhook
-// rewrites what we own, one apply is made and then there is quiet.
+// rewrites what we own, one apply is made and then there is quiet. Where another
+// writer puts its own value back each time, ours is sent less and less often.
+//
+// Every kind that is written must be one that the system watches: a write waits
+// until the cache has seen it.
 package apply
 
 import (
@@ -11,7 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -38,94 +42,91 @@ type Writer struct {
 	client client.Client
 	live   client.Reader
 	engine *diff.Engine
-
-	mu   sync.Mutex
-	sent map[types.UID]map[sentKey]sent // by owner
-}
-
-type sentKey struct {
-	kind    schema.GroupVersionKind
-	name    types.NamespacedName
-	manager string
-}
-
-// sent remembers the last apply of one object: what it said, on which version
-// it was decided and which version came of it.
-type sent struct {
-	intent        [sha256.Size]byte
-	before, after string
+	ledger *Ledger
 }
 
 // NewWriter returns a Writer that writes by c and checks by live, which must
 // not be a cache, that an object to be created does not exist yet.
-func NewWriter(c client.Client, live client.Reader, engine *diff.Engine) *Writer {
-	return &Writer{client: c, live: live, engine: engine, sent: map[types.UID]map[sentKey]sent{}}
+func NewWriter(c client.Client, live client.Reader, engine *diff.Engine, now func() time.Time) *Writer {
+	return &Writer{client: c, live: live, engine: engine, ledger: NewLedger(now)}
 }
 
-// Apply carries out one Apply step for the owner. It tells whether a request
-// was made; none is made when the same intent was already sent for the live
-// version.
-func (w *Writer) Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error) {
-	intent, err := w.engine.Intent(step.Object)
+// Prepare turns an Apply step for the owner into a request. The error is a
+// *ContestedError when it must not be sent (again) now.
+func (l *Ledger) Prepare(engine *diff.Engine, owner client.Object, step plan.Apply) (Request, error) {
+	intent, err := engine.Intent(step.Object)
 	if err != nil {
-		return false, err
+		return Request{}, err
 	}
 	body, err := json.Marshal(intent.Object)
 	if err != nil {
-		return false, fmt.Errorf("encoding %s: %w", step.Target(), err)
+		return Request{}, fmt.Errorf("encoding %s: %w", step.Target(), err)
 	}
-	gvk := intent.GroupVersionKind()
-	key := sentKey{kind: gvk, name: client.ObjectKeyFromObject(step.Object), manager: step.Manager}
-	sum := sha256.Sum256(body)
-	if w.alreadySent(owner, key, sum, step.Live) {
-		return false, nil
+	r := Request{
+		Body: body, Kind: intent.GroupVersionKind(), Step: step,
+		owner: client.ObjectKeyFromObject(owner), intent: sha256.Sum256(body),
+	}
+	r.key = sentKey{kind: r.Kind, name: client.ObjectKeyFromObject(step.Object), manager: step.Manager}
+	return r, l.check(r.owner, r.key, r.intent, step)
+}
+
+// Apply carries out one Apply step for the owner. It tells whether a request
+// was made.
+func (w *Writer) Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error) {
+	r, err := w.ledger.Prepare(w.engine, owner, step)
+	if err != nil {
+		return false, err
 	}
 	if step.Live == "" {
-		if err := w.checkAbsent(ctx, owner, step, gvk); err != nil {
+		if err := w.checkAbsent(ctx, owner, step, r.Kind); err != nil {
 			return false, err
 		}
 	}
 	// The typed form makes the client wait for the result to reach its cache.
-	target, err := w.client.Scheme().New(gvk)
+	result, err := w.empty(r.Kind)
 	if err != nil {
 		return false, fmt.Errorf("applying %s: %w", step.Target(), err)
 	}
-	result, ok := target.(client.Object)
-	if !ok {
-		return false, fmt.Errorf("applying %s: %T is not an object", step.Target(), target)
-	}
 	result.SetName(step.Object.GetName())
 	result.SetNamespace(step.Object.GetNamespace())
-	patch := client.RawPatch(types.ApplyPatchType, body)
+	patch := client.RawPatch(types.ApplyPatchType, r.Body)
 	if err := w.client.Patch(ctx, result, patch, client.FieldOwner(step.Manager), client.ForceOwnership); err != nil {
 		return true, fmt.Errorf("applying %s: %w", step.Target(), err)
 	}
-	w.remember(owner, key, sent{intent: sum, before: step.Live, after: result.GetResourceVersion()})
-	return true, nil
-}
-
-func (w *Writer) alreadySent(owner client.Object, key sentKey, sum [sha256.Size]byte, live string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s, ok := w.sent[owner.GetUID()][key]
-	return ok && live != "" && s.intent == sum && (s.before == live || s.after == live)
-}
-
-func (w *Writer) remember(owner client.Object, key sentKey, s sent) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sent[owner.GetUID()] == nil {
-		w.sent[owner.GetUID()] = map[sentKey]sent{}
+	w.ledger.Done(r, result.GetResourceVersion())
+	if step.Live == "" {
+		return true, nil // who looks for it by name waits by itself; lists may lack it for a moment
 	}
-	w.sent[owner.GetUID()][key] = s
+	return true, w.settle(ctx, r.Kind, client.ObjectKeyFromObject(result))
 }
 
-// Forget drops what is remembered of the objects of an owner that is gone.
-func (w *Writer) Forget(owner types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.sent, owner)
+// settle waits until the cache has seen the write of an object, so that lists
+// which do not wait by themselves show it as well. It makes no request.
+func (w *Writer) settle(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey) error {
+	seen, err := w.empty(gvk)
+	if err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(w.client.Get(ctx, key, seen)); err != nil {
+		return fmt.Errorf("waiting to see %s %q written: %w", gvk.Kind, key, err)
+	}
+	return nil
 }
+
+func (w *Writer) empty(gvk schema.GroupVersionKind) (client.Object, error) {
+	made, err := w.client.Scheme().New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := made.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is not an object", made)
+	}
+	return o, nil
+}
+
+// Forget drops what is remembered for an owner that is gone.
+func (w *Writer) Forget(owner types.NamespacedName) { w.ledger.Forget(owner) }
 
 // checkAbsent guards the creation of an object: the caches see only what
 // carries our labels, and an apply would silently take over a stranger's.
@@ -139,12 +140,17 @@ func (w *Writer) checkAbsent(ctx context.Context, owner client.Object, step plan
 	if err != nil {
 		return fmt.Errorf("looking for %s: %w", step.Target(), err)
 	}
-	for _, o := range m.OwnerReferences {
-		if o.UID == owner.GetUID() {
+	return CheckOwner(owner, m)
+}
+
+// CheckOwner returns a *ForeignObjectError unless the object belongs to owner.
+func CheckOwner(owner, o client.Object) error {
+	for _, r := range o.GetOwnerReferences() {
+		if r.UID == owner.GetUID() {
 			return nil
 		}
 	}
-	return &ForeignObjectError{Object: step.Target()}
+	return &ForeignObjectError{Object: plan.RefOf(o)}
 }
 
 // Delete removes an object if it still is the one that was observed. An
@@ -155,7 +161,11 @@ func (w *Writer) Delete(ctx context.Context, step plan.Delete) error {
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("deleting %s: %w", step.Target(), err)
 	}
-	return nil
+	gvk, err := w.client.GroupVersionKindFor(step.Object)
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", step.Target(), err)
+	}
+	return w.settle(ctx, gvk, client.ObjectKeyFromObject(step.Object))
 }
 
 // BlockedError says that a disruption budget does not allow an eviction now.
@@ -191,19 +201,30 @@ func (w *Writer) Evict(ctx context.Context, step plan.Evict) error {
 }
 
 // Status writes the status of now where it differs from before, which must be
-// the object as it was read.
-func (w *Writer) Status(ctx context.Context, before, now client.Object) error {
-	err := w.client.Status().Patch(ctx, now, client.MergeFrom(before))
-	if err := client.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("writing status of %q: %w", client.ObjectKeyFromObject(now), err)
+// the object as it was read. It tells whether a request was made; none is made
+// when both mean the same.
+func (w *Writer) Status(ctx context.Context, before, now client.Object) (bool, error) {
+	patch := client.MergeFrom(before)
+	body, err := patch.Data(now)
+	if err != nil {
+		return false, fmt.Errorf("status of %q: %w", client.ObjectKeyFromObject(now), err)
 	}
-	return nil
+	if string(body) == "{}" {
+		return false, nil
+	}
+	err = w.client.Status().Patch(ctx, now, client.RawPatch(patch.Type(), body))
+	if err := client.IgnoreNotFound(err); err != nil {
+		return true, fmt.Errorf("writing status of %q: %w", client.ObjectKeyFromObject(now), err)
+	}
+	return true, nil
 }
 
 // Permanent tells whether repeating the write cannot help until somebody
 // changes something: the request was refused for what it says, or we may not
-// make it.
+// make it, or somebody else stands in the way.
 func Permanent(err error) bool {
 	var foreign *ForeignObjectError
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || errors.As(err, &foreign)
+	var contested *ContestedError
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		errors.As(err, &foreign) || errors.As(err, &contested)
 }

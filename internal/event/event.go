@@ -5,6 +5,7 @@ package event
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,42 +21,46 @@ type Event struct {
 	Message        string
 }
 
-// Created tells that an object was made.
-func Created(o plan.Ref) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Created", Action: "Create", Message: "created " + o.String()}
+// longest is the limit of the API for the note of an event.
+const longest = 1024
+
+func normal(reason, action, message string) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Message: bounded(message)}
 }
+
+// bounded shortens a message to what the API server takes.
+func bounded(message string) string {
+	if len(message) <= longest {
+		return message
+	}
+	const more = "…"
+	return strings.ToValidUTF8(message[:longest-len(more)], "") + more
+}
+
+// Created tells that an object was made.
+func Created(o plan.Ref) Event { return normal("Created", "Create", "created "+o.String()) }
 
 // Updated tells that an object was changed.
-func Updated(o plan.Ref, why string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Updated", Action: "Update", Message: fmt.Sprintf("%s: %s", o, why)}
-}
+func Updated(o plan.Ref, why string) Event { return normal("Updated", "Update", about(o, why)) }
 
 // Deleted tells that an object was removed.
-func Deleted(o plan.Ref, why string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Deleted", Action: "Delete", Message: fmt.Sprintf("%s: %s", o, why)}
-}
+func Deleted(o plan.Ref, why string) Event { return normal("Deleted", "Delete", about(o, why)) }
 
 // Evicted tells that a Pod was evicted.
-func Evicted(o plan.Ref, why string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Evicted", Action: "Evict", Message: fmt.Sprintf("%s: %s", o, why)}
-}
+func Evicted(o plan.Ref, why string) Event { return normal("Evicted", "Evict", about(o, why)) }
 
 // Called tells that something was asked of the data system.
-func Called(what string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Called", Action: "Call", Message: what}
-}
+func Called(what string) Event { return normal("Called", "Call", what) }
 
 // Ready tells that everything is as the spec wants it.
-func Ready() Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "Ready", Action: "Reconcile", Message: "as the spec wants it"}
-}
+func Ready() Event { return normal("Ready", "Reconcile", "as the spec wants it") }
+
+// ChangesHeld tells that changes wait for consent.
+func ChangesHeld(message string) Event { return normal("ChangesHeld", "Plan", message) }
 
 // Stalled tells that only a person can help.
 func Stalled(reason, message string) Event {
-	return Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Reconcile", Message: message}
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Reconcile", Message: bounded(message)}
 }
 
-// ChangesHeld tells that changes wait for consent.
-func ChangesHeld(message string) Event {
-	return Event{Type: corev1.EventTypeNormal, Reason: "ChangesHeld", Action: "Plan", Message: message}
-}
+func about(o plan.Ref, why string) string { return fmt.Sprintf("%s: %s", o, why) }

@@ -14,21 +14,19 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
-	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/event"
 	"github.com/fairlead-dev/fairlead/internal/observe"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -58,221 +56,168 @@ type System[O Object, W any] interface {
 	Report(obj O, world W, p plan.Plan, now time.Time) status.Health
 }
 
+// Writer carries out what was planned; *apply.Writer is the real one.
+type Writer interface {
+	// Apply and Status tell whether a request was made.
+	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
+	Delete(ctx context.Context, step plan.Delete) error
+	Evict(ctx context.Context, step plan.Evict) error
+	Status(ctx context.Context, before, now client.Object) (bool, error)
+	// Forget drops what is remembered for an owner that is gone.
+	Forget(owner types.NamespacedName)
+}
+
 // maxPasses bounds the passes of one reconcile: a plan that never settles must
-// not hold a worker for ever. The rest is left to the next event.
+// not hold a worker for ever.
 const maxPasses = 8
+
+// Parts are what a Reconciler works with.
+type Parts[O Object, W any] struct {
+	// Name of the system, for metrics.
+	Name   string
+	System System[O, W]
+	// New returns an empty custom resource.
+	New func() O
+	// Client reads and waits for our own writes to appear; Cache reads what is there.
+	Client, Cache client.Reader
+	References    *observe.References
+	Writer        Writer
+	Emit          func(O, event.Event)
+	Now           func() time.Time
+	// Timeout bounds observing, planning and applying. What is left of the
+	// reconcile's own deadline after it is for the report.
+	Timeout time.Duration
+}
 
 // Reconciler runs one System.
 type Reconciler[O Object, W any] struct {
-	system  System[O, W]
-	empty   func() O
-	client  client.Reader
-	cache   client.Reader
-	refs    *observe.References
-	writer  *apply.Writer
-	emit    func(O, event.Event)
-	now     func() time.Time
-	metrics *metrics
+	Parts[O, W]
+	conflicts workqueue.TypedRateLimiter[reconcile.Request]
+	metrics   metrics
+}
+
+// NewReconciler returns a Reconciler of the parts, all of which are needed.
+func NewReconciler[O Object, W any](p Parts[O, W]) *Reconciler[O, W] {
+	return &Reconciler[O, W]{
+		Parts:     p,
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Minute),
+		metrics:   metrics{system: p.Name},
+	}
 }
 
 // run is the state of one reconcile of one object.
 type run[O Object, W any] struct {
-	obj      O
-	world    W
-	observed bool
-	plan     plan.Plan
-	failure  *status.Failure
-	done     []event.Event
-	writes   int
+	obj   O
+	world W
+	plan  plan.Plan
+	// observed and planned tell that world and plan are of the last pass.
+	observed, planned bool
+	failure           *status.Failure
+	// retry is when a contested step is due again; zero when an event decides.
+	retry  time.Duration
+	done   []event.Event
+	writes int
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	obj := r.empty()
-	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
+	obj := r.New()
+	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.refs.Forget(req.NamespacedName)
+			r.forget(req)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading %q: %w", req.NamespacedName, err)
 	}
 	if !obj.GetDeletionTimestamp().IsZero() {
 		// Owned objects go by garbage collection; claims stay.
-		r.refs.Forget(req.NamespacedName)
-		r.writer.Forget(obj.GetUID())
+		r.forget(req)
 		return reconcile.Result{}, nil
 	}
-	start := r.now()
+	obj.SetManagedFields(nil)
+	start := r.Now()
 	rn := &run[O, W]{obj: obj}
 	r.passes(ctx, req.NamespacedName, rn)
 	err := r.report(ctx, rn)
 	r.log(ctx, rn, start)
-	r.metrics.reconciled(rn.outcome(), r.now().Sub(start))
-	return r.result(rn, err)
+	r.metrics.reconciled(rn.outcome(), r.Now().Sub(start))
+	return r.result(req, rn, err)
+}
+
+func (r *Reconciler[O, W]) forget(req reconcile.Request) {
+	r.References.Forget(req.NamespacedName)
+	r.Writer.Forget(req.NamespacedName)
+	r.conflicts.Forget(req)
 }
 
 // passes observes, plans and applies until nothing is left to do now.
 func (r *Reconciler[O, W]) passes(ctx context.Context, key types.NamespacedName, rn *run[O, W]) {
-	lease := r.refs.Lease(key)
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	lease := r.References.Lease(key)
 	defer lease.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			logf.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "reconcile panicked", "stack", string(debug.Stack()))
-			rn.failure = &status.Failure{Reason: meta.ReasonInternalError, Permanent: true, Err: fmt.Errorf("the operator failed on this object: %v", p)}
+			rn.failure = panicked(ctx, p)
 		}
 	}()
-	reader := observe.Cached{Client: r.client, Cache: r.cache, References: lease, Owner: key}
+	reader := observe.Cached{Client: r.Client, Cache: r.Cache, References: lease, Owner: key}
 	for range maxPasses {
 		if !r.pass(ctx, reader, rn) {
 			return
 		}
 	}
+	r.metrics.unsettled()
+	last := "nothing"
+	if n := len(rn.plan.Steps); n > 0 {
+		last = rn.plan.Steps[n-1].Target().String() + ": " + rn.plan.Steps[n-1].Why()
+	}
+	rn.failure = &status.Failure{Reason: reasonNotSettling, Err: fmt.Errorf("there was still something to do after %d rounds; last: %s", maxPasses, last)}
+}
+
+// Reasons of conditions that only the kernel sets.
+const (
+	// reasonNotSettling says that plan after plan found something to do.
+	reasonNotSettling = "NotSettling"
+	// reasonContested says that somebody else keeps changing an owned field.
+	reasonContested = "Contested"
+	// reasonDisruptionBudget says that an eviction was refused.
+	reasonDisruptionBudget = "DisruptionBudget"
+)
+
+// panicked logs a panic and makes a failure of it. It must be called with what
+// recover returned.
+func panicked(ctx context.Context, p any) *status.Failure {
+	logf.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "reconcile panicked", "stack", string(debug.Stack()))
+	return &status.Failure{Reason: meta.ReasonInternalError, Permanent: true, Err: fmt.Errorf("the operator failed on this object: %v", p)}
 }
 
 // pass makes one round and tells whether another may find more to do.
 func (r *Reconciler[O, W]) pass(ctx context.Context, reader observe.Reader, rn *run[O, W]) bool {
-	world, err := r.system.Observe(ctx, reader, rn.obj)
+	rn.planned, rn.failure, rn.retry = false, nil, 0
+	world, err := r.System.Observe(ctx, reader, rn.obj)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("gave up after %s: %w", r.Timeout, err)
+		}
 		rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: err}
 		return false
 	}
 	rn.world, rn.observed = world, true
-	p, err := r.system.Plan(rn.obj, world, r.now())
+	p, err := r.System.Plan(rn.obj, world, r.Now())
+	if err == nil && !meta.Paused(rn.obj.GetAnnotations()) {
+		err = p.Covered()
+	}
 	if err != nil {
 		rn.failure = &status.Failure{Reason: meta.ReasonInternalError, Err: err, Permanent: true}
 		return false
 	}
-	rn.plan = p
+	rn.plan, rn.planned = p, true
 	if meta.Paused(rn.obj.GetAnnotations()) {
-		return false
-	}
-	if err := p.Covered(); err != nil {
-		rn.failure = &status.Failure{Reason: meta.ReasonInternalError, Err: err, Permanent: true}
 		return false
 	}
 	return r.execute(ctx, rn)
 }
-
-// execute carries out the steps up to the barrier. It tells whether anything
-// was written and no barrier ended the steps.
-func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
-	wrote := false
-	for _, step := range rn.plan.Steps {
-		if _, waits := step.(plan.Wait); waits {
-			return wrote
-		}
-		did, err := r.step(ctx, rn, step)
-		if did {
-			rn.writes++
-			wrote = true
-		}
-		if err != nil {
-			rn.failure = failureOf(err)
-			return false
-		}
-	}
-	return wrote
-}
-
-func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.Step) (did bool, err error) {
-	did = true
-	var ev event.Event
-	switch s := step.(type) {
-	case plan.Apply:
-		did, err = r.writer.Apply(ctx, rn.obj, s)
-		ev = event.Updated(s.Target(), s.Reason)
-		if s.Live == "" {
-			ev = event.Created(s.Target())
-		}
-	case plan.Delete:
-		err, ev = r.writer.Delete(ctx, s), event.Deleted(s.Target(), s.Reason)
-	case plan.Evict:
-		err, ev = r.writer.Evict(ctx, s), event.Evicted(s.Target(), s.Reason)
-	case plan.Call:
-		err, ev = r.system.Execute(ctx, rn.world, s.Operation), event.Called(s.Operation.Describe())
-	default:
-		return false, fmt.Errorf("unknown step %T", step)
-	}
-	if did && err == nil {
-		rn.done = append(rn.done, ev)
-	}
-	return did, err
-}
-
-func failureOf(err error) *status.Failure {
-	return &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
-}
-
-// report writes the status where it differs, and emits what happened.
-func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
-	for _, e := range rn.done {
-		r.emit(rn.obj, e)
-	}
-	if rn.failure != nil && apierrors.IsConflict(rn.failure.Err) {
-		return rn.failure.Err
-	}
-	now, ok := rn.obj.DeepCopyObject().(O)
-	if !ok {
-		return fmt.Errorf("a copy of %T has another type", rn.obj)
-	}
-	in := status.Input{
-		Generation: rn.obj.GetGeneration(), Now: r.now(), Plan: rn.plan,
-		Failure: rn.failure, Paused: meta.Paused(rn.obj.GetAnnotations()),
-	}
-	if rn.observed {
-		in.Health = r.health(ctx, now, rn)
-		if in.Failure == nil {
-			in.Failure = rn.failure
-		}
-	}
-	now.SetConditions(status.Conditions(rn.obj.GetConditions(), in))
-	now.SetObservedGeneration(rn.obj.GetGeneration())
-	for _, e := range transitions(rn.obj.GetConditions(), now.GetConditions()) {
-		r.emit(rn.obj, e)
-	}
-	if reflect.DeepEqual(rn.obj, now) {
-		return nil
-	}
-	rn.writes++
-	return r.writer.Status(ctx, rn.obj, now)
-}
-
-// health asks the system, and turns a panic in its answer into a failure.
-func (r *Reconciler[O, W]) health(ctx context.Context, now O, rn *run[O, W]) (h *status.Health) {
-	defer func() {
-		if p := recover(); p != nil {
-			logf.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "report panicked", "stack", string(debug.Stack()))
-			rn.failure = &status.Failure{Reason: meta.ReasonInternalError, Permanent: true, Err: fmt.Errorf("the operator failed on this object: %v", p)}
-			h = nil
-		}
-	}()
-	got := r.system.Report(now, rn.world, rn.plan, r.now())
-	return &got
-}
-
-// result derives when to come back: an error backs off, the soonest wait
-// without an event sets a timer, everything else is left to events.
-func (r *Reconciler[O, W]) result(rn *run[O, W], reportErr error) (reconcile.Result, error) {
-	if rn.failure != nil {
-		if apierrors.IsConflict(rn.failure.Err) {
-			return reconcile.Result{RequeueAfter: conflictRetry}, nil
-		}
-		return reconcile.Result{}, rn.failure.Err
-	}
-	if reportErr != nil {
-		return reconcile.Result{}, reportErr
-	}
-	var soonest time.Duration
-	for _, w := range rn.plan.Waits() {
-		if w.Recheck > 0 && (soonest == 0 || w.Recheck < soonest) {
-			soonest = w.Recheck
-		}
-	}
-	return reconcile.Result{RequeueAfter: soonest}, nil
-}
-
-// conflictRetry is how soon a lost race is tried again on fresh data.
-const conflictRetry = 50 * time.Millisecond
 
 func (rn *run[O, W]) outcome() string {
 	switch {
@@ -288,9 +233,32 @@ func (rn *run[O, W]) outcome() string {
 	return "settled"
 }
 
+// result derives when to come back: an error backs off, the soonest wait
+// without an event sets a timer, everything else is left to events.
+func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportErr error) (reconcile.Result, error) {
+	err := reportErr
+	if rn.failure != nil && rn.failure.Reason != reasonContested {
+		err = rn.failure.Err
+	}
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: r.conflicts.When(req)}, nil
+	}
+	r.conflicts.Forget(req)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	soonest := rn.retry
+	for _, w := range rn.plan.Waits() {
+		if w.Recheck > 0 && (soonest == 0 || w.Recheck < soonest) {
+			soonest = w.Recheck
+		}
+	}
+	return reconcile.Result{RequeueAfter: soonest}, nil
+}
+
 func (r *Reconciler[O, W]) log(ctx context.Context, rn *run[O, W], start time.Time) {
 	l := logf.FromContext(ctx)
-	args := []any{"outcome", rn.outcome(), "writes", rn.writes, "took", r.now().Sub(start).Round(time.Millisecond).String()}
+	args := []any{"outcome", rn.outcome(), "writes", rn.writes, "took", r.Now().Sub(start).Round(time.Millisecond).String()}
 	if waits := rn.plan.Waits(); len(waits) > 0 {
 		args = append(args, "waitsFor", waits[0].Message)
 	}
@@ -302,40 +270,3 @@ func (r *Reconciler[O, W]) log(ctx context.Context, rn *run[O, W], start time.Ti
 	}
 	l.Info("reconciled", args...)
 }
-
-// transitions are the events that follow from changed conditions.
-func transitions(before, after []metav1.Condition) []event.Event {
-	var out []event.Event
-	if c, changed := turnedTrue(before, after, meta.ConditionStalled); changed {
-		out = append(out, event.Stalled(c.Reason, c.Message))
-	}
-	if c, changed := turnedTrue(before, after, meta.ConditionChangePending); changed {
-		out = append(out, event.ChangesHeld(c.Message))
-	}
-	if _, changed := turnedTrue(before, after, meta.ConditionReady); changed {
-		out = append(out, event.Ready())
-	}
-	return out
-}
-
-// turnedTrue finds a condition that is True now and was not, or whose message
-// says something new.
-func turnedTrue(before, after []metav1.Condition, kind string) (metav1.Condition, bool) {
-	now, was := find(after, kind), find(before, kind)
-	if now.Status != metav1.ConditionTrue {
-		return now, false
-	}
-	return now, was.Status != metav1.ConditionTrue || (kind != meta.ConditionReady && was.Message != now.Message)
-}
-
-func find(list []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range list {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
-}
-
-// errNoCRD says that the kind is not served (yet).
-var errNoCRD = errors.New("the API server does not serve this kind")

@@ -17,16 +17,28 @@ var (
 		Help:    "Time that one reconcile took, by system.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"system"})
+	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_writes_total",
+		Help: "Writes by system and verb (apply, delete, evict, status, and call for operations on the data system).",
+	}, []string{"system", "verb"})
+	notSettling = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_reconcile_unsettled_total",
+		Help: "Reconciles that still found something to write in their last round. Any increase is a fault of the operator.",
+	}, []string{"system"})
 )
 
 func init() {
-	ctrlmetrics.Registry.MustRegister(reconciles, reconcileSeconds)
+	ctrlmetrics.Registry.MustRegister(reconciles, reconcileSeconds, writes, notSettling)
 }
 
-// metrics records reconciles of one system.
+// metrics records what is done for one system.
 type metrics struct{ system string }
 
-func (m *metrics) reconciled(outcome string, took time.Duration) {
+func (m metrics) reconciled(outcome string, took time.Duration) {
 	reconciles.WithLabelValues(m.system, outcome).Inc()
 	reconcileSeconds.WithLabelValues(m.system).Observe(took.Seconds())
 }
+
+func (m metrics) wrote(verb string) { writes.WithLabelValues(m.system, verb).Inc() }
+
+func (m metrics) unsettled() { notSettling.WithLabelValues(m.system).Inc() }

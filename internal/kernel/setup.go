@@ -2,7 +2,9 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -43,7 +47,7 @@ type Registration[O Object, W any] struct {
 	// Watches lists the kinds whose objects belong to a custom resource.
 	Watches []observe.Watch
 	// Workers is how many custom resources are reconciled at once (default 16);
-	// Timeout bounds one reconcile (default two minutes).
+	// Timeout bounds one reconcile but for its report (default two minutes).
 	Workers int
 	Timeout time.Duration
 	// Engine compares objects; shared by all systems.
@@ -51,6 +55,9 @@ type Registration[O Object, W any] struct {
 	// Clock is time.Now unless a test says otherwise.
 	Clock func() time.Time
 }
+
+// reportTime is what a reconcile that ran into its timeout has left to say so.
+const reportTime = 15 * time.Second
 
 // Run waits until the API server serves the kind, then reconciles its objects
 // until ctx ends. Each namespace gets caches of its own; no namespaces means
@@ -113,6 +120,9 @@ func (reg Registration[O, W]) awaitKind(ctx context.Context, mgr manager.Manager
 	return nil
 }
 
+// errNoCRD says that the kind is not served (yet).
+var errNoCRD = errors.New("the API server does not serve this kind")
+
 func served(m apimeta.RESTMapper, gvk schema.GroupVersionKind) error {
 	_, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if apimeta.IsNoMatchError(err) {
@@ -144,9 +154,14 @@ func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, na
 	}
 	wake := newWaker()
 	refs := observe.NewReferences(mgr.GetAPIReader(), wake.wake)
-	ctrl, err := reg.controller(mgr, objects, c, refs, wake, namespace)
+	ctrl, err := reg.controller(mgr, objects, c, refs, namespace)
 	if err != nil {
 		return err
+	}
+	for _, s := range reg.sources(objects, wake) {
+		if err := ctrl.Watch(s); err != nil {
+			return fmt.Errorf("watch of %q: %w", reg.Name, err)
+		}
 	}
 	return together(ctx,
 		objects.Start,
@@ -214,34 +229,46 @@ func (reg Registration[O, W]) cache(ctx context.Context, mgr manager.Manager, na
 	return c, nil
 }
 
-func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cache, c client.Client, refs *observe.References, wake *waker, namespace string) (controller.Controller, error) {
+func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cache, c client.Client, refs *observe.References, namespace string) (controller.Controller, error) {
 	recorder := mgr.GetEventRecorder("fairlead")
-	r := &Reconciler[O, W]{
-		system: reg.System, empty: reg.New, client: c, cache: objects, refs: refs,
-		writer: apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine),
-		emit: func(o O, e event.Event) {
+	r := NewReconciler(Parts[O, W]{
+		Name: reg.Name, System: reg.System, New: reg.New, Client: c, Cache: objects, References: refs,
+		Writer: apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine, reg.Clock),
+		Emit: func(o O, e event.Event) {
 			recorder.Eventf(o, nil, e.Type, e.Reason, e.Action, "%s", e.Message)
 		},
-		now: reg.Clock, metrics: &metrics{system: reg.Name},
-	}
+		Now: reg.Clock, Timeout: reg.Timeout,
+	})
 	name := reg.Name
 	if namespace != metav1.NamespaceAll {
 		name += "-" + namespace
 	}
 	ctrl, err := controller.NewUnmanaged(name, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: reg.Workers, ReconciliationTimeout: reg.Timeout,
+		Reconciler: r, MaxConcurrentReconciles: reg.Workers, ReconciliationTimeout: reg.Timeout + reportTime,
 		RecoverPanic: ptr.To(true), Logger: mgr.GetLogger(), SkipNameValidation: ptr.To(true),
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		CacheSyncTimeout: forever,
+		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("controller of %q: %w", reg.Name, err)
 	}
-	sources := []source.Source{
-		source.Kind[client.Object](objects, reg.New(), &handler.EnqueueRequestForObject{}),
+	return ctrl, nil
+}
+
+// forever is how long a controller waits for its caches: a kind that cannot be
+// listed yet (a missing permission, say) is said in the log and is no reason to
+// end, which would hurt all other systems.
+const forever = 100 * 365 * 24 * time.Hour
+
+// sources are what wakes a custom resource: itself, what belongs to it, and
+// what it refers to.
+func (reg Registration[O, W]) sources(objects cache.Cache, wake *waker) []source.Source {
+	out := []source.Source{
+		source.Kind[client.Object](objects, reg.New(), &handler.EnqueueRequestForObject{}, predicate.Funcs{UpdateFunc: moreThanStatus}),
 		wake,
 	}
 	for _, w := range reg.Watches {
-		sources = append(sources, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		out = append(out, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 			owner := w.Owner(o)
 			if owner == "" {
 				return nil
@@ -249,33 +276,15 @@ func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cach
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner}}}
 		})))
 	}
-	for _, s := range sources {
-		if err := ctrl.Watch(s); err != nil {
-			return nil, fmt.Errorf("watch of %q: %w", reg.Name, err)
-		}
-	}
-	return ctrl, nil
+	return out
 }
 
-// waker is a source of reconcile requests that come from References.
-type waker struct {
-	queues chan workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
-
-func newWaker() *waker {
-	return &waker{queues: make(chan workqueue.TypedRateLimitingInterface[reconcile.Request], 1)}
-}
-
-// Start implements source.Source.
-func (w *waker) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	w.queues <- q
-	return nil
-}
-
-func (w *waker) wake(name types.NamespacedName) {
-	q := <-w.queues
-	w.queues <- q
-	q.Add(reconcile.Request{NamespacedName: name})
+// moreThanStatus keeps the operator from being woken by its own reports.
+func moreThanStatus(e ctrlevent.UpdateEvent) bool {
+	was, is := e.ObjectOld, e.ObjectNew
+	return was.GetUID() != is.GetUID() || was.GetGeneration() != is.GetGeneration() ||
+		!was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
 // Runnable adapts a registration to a manager. It runs on the leader only.

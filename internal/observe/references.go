@@ -2,11 +2,13 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,19 +18,34 @@ type referred struct {
 	key  types.NamespacedName
 }
 
-// entry is what is known of a referred object. A nil object that is fresh
-// means that the object does not exist.
-type entry struct {
-	fresh     bool
-	changes   uint64 // counts announcements, so that a slow read is not kept
+// content is what was read of a referred object. Neither is set when the
+// object does not exist.
+type content struct {
 	version   string
 	configMap *corev1.ConfigMap
 	secret    *metav1.PartialObjectMetadata
+}
+
+// entry is what is known of a referred object:
+//
+//	stale ──use──▶ being read ──kept──▶ fresh
+//	  ▲                │ changed while it was read
+//	  └────────────────┴──────announced change──┘
+type entry struct {
+	fresh bool
+	content
+	// changes counts announcements and announced is what the last one said, so
+	// that a read which they overtook is not kept.
+	changes   uint64
+	announced string
+	reading   chan struct{} // closed when the read under way ends; nil when there is none
 	users     map[types.NamespacedName]struct{}
 }
 
 // References holds the ConfigMaps and Secrets that the custom resources of one
-// system name, and nothing of any other. It is safe for concurrent use.
+// system name, and nothing of any other. However many custom resources name an
+// object, it is read once for each of its changes. It is safe for concurrent
+// use.
 type References struct {
 	live   client.Reader
 	notify func(types.NamespacedName)
@@ -50,7 +67,8 @@ func NewReferences(live client.Reader, notify func(types.NamespacedName)) *Refer
 }
 
 // Lease is the view of one reconcile of one custom resource. What it read is
-// what the custom resource refers to from Close on.
+// what the custom resource refers to from Close on. A custom resource has one
+// lease at a time.
 type Lease struct {
 	refs *References
 	user types.NamespacedName
@@ -91,47 +109,64 @@ func (r *References) replace(user types.NamespacedName, used map[referred]struct
 
 // ConfigMap returns the content, nil when there is none of that name.
 func (l *Lease) ConfigMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
-	ref := referred{kind: "ConfigMap", key: key}
-	e, seen := l.refs.use(l.user, ref)
-	l.used[ref] = struct{}{}
-	if e.fresh {
-		return e.configMap, nil
-	}
-	cm, err := getConfigMap(ctx, l.refs.live, key)
-	if err != nil {
-		return nil, err
-	}
-	fetched := entry{configMap: cm}
-	if cm != nil {
-		fetched.version = cm.ResourceVersion
-	}
-	l.refs.keep(ref, seen, fetched)
-	return cm, nil
+	c, err := l.read(ctx, referred{kind: "ConfigMap", key: key}, func() (content, error) {
+		cm, err := getConfigMap(ctx, l.refs.live, key)
+		if cm == nil {
+			return content{}, err
+		}
+		return content{version: cm.ResourceVersion, configMap: cm}, err
+	})
+	return c.configMap, err
 }
 
 // Secret returns the metadata, nil when there is none of that name.
 func (l *Lease) Secret(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	ref := referred{kind: "Secret", key: key}
-	e, seen := l.refs.use(l.user, ref)
+	c, err := l.read(ctx, referred{kind: "Secret", key: key}, func() (content, error) {
+		s, err := getSecret(ctx, l.refs.live, key)
+		if s == nil {
+			return content{}, err
+		}
+		return content{version: s.ResourceVersion, secret: s}, err
+	})
+	return c.secret, err
+}
+
+// read returns what is known of a referred object, or reads it. While somebody
+// else reads it, that result is waited for.
+func (l *Lease) read(ctx context.Context, ref referred, get func() (content, error)) (content, error) {
 	l.used[ref] = struct{}{}
-	if e.fresh {
-		return e.secret, nil
+	for {
+		known, seen, others := l.refs.use(l.user, ref)
+		switch {
+		case known != nil:
+			return *known, nil
+		case others != nil:
+			select {
+			case <-others:
+				continue
+			case <-ctx.Done():
+				return content{}, ctx.Err()
+			}
+		}
+		return l.readNow(ref, seen, get)
 	}
-	s, err := getSecret(ctx, l.refs.live, key)
-	if err != nil {
-		return nil, err
+}
+
+func (l *Lease) readNow(ref referred, seen uint64, get func() (content, error)) (c content, err error) {
+	kept := false
+	defer func() { l.refs.readDone(ref, seen, c, kept) }() // also when get panics
+	if c, err = get(); err != nil {
+		return content{}, err
 	}
-	fetched := entry{secret: s}
-	if s != nil {
-		fetched.version = s.ResourceVersion
-	}
-	l.refs.keep(ref, seen, fetched)
-	return s, nil
+	kept = true
+	return c, nil
 }
 
 // use registers the user before anything is read, so that no change after the
-// read goes unannounced. It returns a copy of the entry and its change count.
-func (r *References) use(user types.NamespacedName, ref referred) (entry, uint64) {
+// read goes unannounced. It returns what is known; else a channel to wait on
+// while somebody else reads; else neither, and the caller is to read and to
+// call readDone with the change count.
+func (r *References) use(user types.NamespacedName, ref referred) (known *content, seen uint64, others <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[ref]
@@ -144,17 +179,33 @@ func (r *References) use(user types.NamespacedName, ref referred) (entry, uint64
 		r.byUser[user] = map[referred]struct{}{}
 	}
 	r.byUser[user][ref] = struct{}{}
-	return *e, e.changes
+	switch {
+	case e.fresh:
+		c := e.content
+		return &c, e.changes, nil
+	case e.reading != nil:
+		return nil, e.changes, e.reading
+	}
+	e.reading = make(chan struct{})
+	return nil, e.changes, nil
 }
 
-func (r *References) keep(ref referred, seen uint64, fetched entry) {
+// readDone ends a read that use began. The content is not kept when a change
+// was announced meanwhile that it does not hold: the announcement asked for
+// another round.
+func (r *References) readDone(ref referred, seen uint64, c content, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[ref]
-	if e == nil || e.changes != seen {
-		return // it changed while it was read; the announcement asked for another round
+	if e == nil || e.reading == nil {
+		return
 	}
-	e.fresh, e.version, e.configMap, e.secret = true, fetched.version, fetched.configMap, fetched.secret
+	close(e.reading)
+	e.reading = nil
+	overtaken := e.changes != seen && (e.announced == "" || !known(c.version, e.announced))
+	if ok && !overtaken {
+		e.fresh, e.content = true, c
+	}
 }
 
 // announce tells that a referred object now has this version; empty when it is
@@ -169,16 +220,35 @@ func (r *References) invalidate(ref referred, version string) []types.Namespaced
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[ref]
-	if e == nil || (e.fresh && e.version == version) {
+	if e == nil || (e.fresh && known(e.version, version)) {
 		return nil
 	}
 	e.changes++
-	e.fresh, e.configMap, e.secret = false, nil, nil
+	e.fresh, e.content, e.announced = false, content{}, version
 	users := make([]types.NamespacedName, 0, len(e.users))
 	for u := range e.users {
 		users = append(users, u)
 	}
+	slices.SortFunc(users, func(a, b types.NamespacedName) int {
+		if a.String() < b.String() {
+			return -1
+		}
+		return 1
+	})
 	return users
+}
+
+// known tells whether an announced version is no news: it is the one that was
+// read, or an older one, from a watch that lags behind the read.
+func known(read, announced string) bool {
+	if read == announced {
+		return true
+	}
+	if read == "" || announced == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(announced, read)
+	return err == nil && order < 0
 }
 
 // named returns the referred objects of one kind, within one namespace unless

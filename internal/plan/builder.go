@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,9 +40,25 @@ func NewBuilder(engine *diff.Engine, manager string) *Builder {
 	return &Builder{diff: engine, manager: manager}
 }
 
-// Plan returns what was built. The error is that of the first comparison that
-// could not be made, which is a fault of the rendering, not of the user.
-func (b *Builder) Plan() (Plan, error) { return b.plan, b.err }
+// Plan returns what was built so far. The error is that of the first
+// comparison that could not be made, which is a fault of the rendering, not of
+// the user. With a refusal among the findings there are no steps, and what
+// would have been applied waits for the input to be mended.
+func (b *Builder) Plan() (Plan, error) {
+	p := b.plan
+	refused := p.Refused()
+	if len(refused) == 0 {
+		return p, b.err
+	}
+	p.Steps = nil
+	p.Changes = slices.Clone(p.Changes)
+	for i, c := range p.Changes {
+		if c.Verdict == VerdictApply || c.Verdict == VerdictWait {
+			p.Changes[i].Verdict, p.Changes[i].Reason, p.Changes[i].Message = VerdictRefuse, refused[0].Reason, refused[0].String()
+		}
+	}
+	return p, b.err
+}
 
 // Blocked tells whether a barrier has ended the steps.
 func (b *Builder) Blocked() bool { return b.barrier != nil }
@@ -88,17 +105,18 @@ func (b *Builder) Want(w Want) {
 		return
 	}
 	if !w.Live.GetDeletionTimestamp().IsZero() {
-		ref := b.ref(w.Rendered)
+		ref := RefOf(w.Rendered)
 		b.Wait(Wait{On: ref, Reason: "Terminating", Message: fmt.Sprintf("%s is being deleted and will be made again", ref)})
+		b.create(w)
 		return
 	}
 	if err := b.update(w); err != nil {
-		b.err = fmt.Errorf("planning %s: %w", b.ref(w.Rendered), err)
+		b.err = fmt.Errorf("planning %s: %w", RefOf(w.Rendered), err)
 	}
 }
 
 func (b *Builder) create(w Want) {
-	c := Change{Object: b.ref(w.Rendered), To: "created", Cause: w.cause(""), Effect: EffectNone, Verdict: VerdictApply, Reason: "Missing", Message: w.Reason}
+	c := Change{Object: RefOf(w.Rendered), To: "created", Cause: w.cause(""), Effect: EffectNone, Verdict: VerdictApply, Reason: "Missing", Message: w.Reason}
 	b.Step(c, Apply{Object: w.Rendered, Manager: b.manager, Reason: "create: " + w.Reason})
 }
 
@@ -107,7 +125,7 @@ func (b *Builder) update(w Want) error {
 	if err != nil {
 		return err
 	}
-	ref := b.ref(w.Rendered)
+	ref := RefOf(w.Rendered)
 	for _, n := range notes {
 		n.Object, n.Cause = ref, w.cause(n.Path)
 		b.Note(n)
@@ -117,62 +135,38 @@ func (b *Builder) update(w Want) error {
 		return err
 	}
 	var applied []string
-	templateHeld := false
+	var held []diff.Field
 	for _, f := range fields {
 		c := classify(ref, f, w.cause(f.Path))
 		if c.Verdict == VerdictApply && b.Blocked() {
 			c = b.waiting(c)
 		}
 		b.plan.Changes = append(b.plan.Changes, c)
-		switch {
-		case c.Verdict == VerdictApply:
+		if c.Verdict == VerdictApply {
 			applied = append(applied, f.Path)
-		case c.Verdict == VerdictHold && inTemplate(f.Path):
-			templateHeld = true
+		} else {
+			held = append(held, f)
 		}
 	}
 	if len(applied) == 0 {
 		return nil
 	}
-	if templateHeld {
-		if rendered, err = b.keepTemplate(rendered, w.Live); err != nil {
-			return err
-		}
+	// What is held stays as it is live: the step may not go further than the
+	// changes that it carries out.
+	intent, err := b.diff.Keep(rendered, w.Live, b.manager, held)
+	if err != nil {
+		return err
 	}
 	b.plan.Steps = append(b.plan.Steps, Apply{
-		Object: rendered, Manager: b.manager, Live: w.Live.GetResourceVersion(),
+		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(),
 		Reason: "update " + summary(applied),
 	})
 	return nil
 }
 
-// keepTemplate puts in place of the rendered Pod template what we own of the
-// live one, so that applying the other fields leaves the Pods alone.
-func (b *Builder) keepTemplate(rendered, live client.Object) (client.Object, error) {
-	u, err := b.diff.Intent(rendered)
-	if err != nil {
-		return nil, err
-	}
-	owned, err := b.diff.Owned(live, b.manager)
-	if err != nil {
-		return nil, err
-	}
-	spec, _ := u.Object["spec"].(map[string]any)
-	ownedSpec, _ := owned["spec"].(map[string]any)
-	delete(spec, "template")
-	if t, ok := ownedSpec["template"]; ok {
-		spec["template"] = t
-	}
-	return u, nil
-}
-
 func (b *Builder) waiting(c Change) Change {
 	c.Verdict, c.Reason, c.Message = VerdictWait, b.barrier.Reason, b.barrier.Message
 	return c
-}
-
-func (b *Builder) ref(o client.Object) Ref {
-	return RefOf(o)
 }
 
 func (w Want) cause(path string) Cause {
@@ -193,17 +187,20 @@ func classify(ref Ref, f diff.Field, cause Cause) Change {
 		c.Effect = EffectRestartPod
 	}
 	switch {
-	case cause == CauseRevision || cause == CauseClass:
+	case cause == CauseRevision:
 		c.Verdict, c.Reason = VerdictHold, "NeedsConsent"
 		c.Message = "the operator renders this differently; nothing moves until it is accepted"
-		if !inTemplate(f.Path) && c.Effect == EffectNone {
-			c.Verdict, c.Reason, c.Message = VerdictApply, "", ""
-		}
+	case cause == CauseClass:
+		c.Verdict, c.Reason = VerdictHold, "NeedsConsent"
+		c.Message = "a shared template says this differently; nothing moves until it is accepted"
 	case cause == CauseDrift && inTemplate(f.Path):
 		c.Verdict, c.Reason = VerdictHold, "EditedElsewhere"
 		c.Message = "somebody else edited the Pod template; restoring it would restart Pods"
 	case cause == CauseDrift:
 		c.Reason, c.Message = "Restored", "somebody else edited an owned field"
+	case cause == CauseRuntime:
+		c.Verdict, c.Reason = VerdictHold, "ChangedAtRunTime"
+		c.Message = "the setting was changed in the running system; this changes nothing"
 	}
 	return c
 }

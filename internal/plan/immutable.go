@@ -36,25 +36,23 @@ func settleImmutable(rendered, live client.Object) (client.Object, []Change, err
 }
 
 func settleStatefulSet(want, have *appsv1.StatefulSet) (*appsv1.StatefulSet, []Change) {
+	const why = "the API server does not let this field of a StatefulSet change"
 	out := want.DeepCopy()
+	live := have.DeepCopy().Spec
 	var notes []Change
-	keep := func(path string, from, to any) {
-		notes = append(notes, heldRecreation(path, from, to, "the API server does not let this field of a StatefulSet change"))
+	// A field that is left out is not asked for, whatever its default is.
+	if w := want.Spec.ServiceName; w != "" && w != live.ServiceName {
+		notes = append(notes, heldRecreation("spec.serviceName", live.ServiceName, w, why))
 	}
-	if want.Spec.ServiceName != have.Spec.ServiceName {
-		keep("spec.serviceName", have.Spec.ServiceName, want.Spec.ServiceName)
-		out.Spec.ServiceName = have.Spec.ServiceName
+	if w := want.Spec.PodManagementPolicy; w != "" && w != live.PodManagementPolicy {
+		notes = append(notes, heldRecreation("spec.podManagementPolicy", live.PodManagementPolicy, w, why))
 	}
-	if want.Spec.PodManagementPolicy != have.Spec.PodManagementPolicy {
-		keep("spec.podManagementPolicy", have.Spec.PodManagementPolicy, want.Spec.PodManagementPolicy)
-		out.Spec.PodManagementPolicy = have.Spec.PodManagementPolicy
+	if w := want.Spec.Selector; !equality.Semantic.DeepEqual(w, live.Selector) {
+		notes = append(notes, heldRecreation("spec.selector", live.Selector, w, why))
 	}
-	if !equality.Semantic.DeepEqual(want.Spec.Selector, have.Spec.Selector) {
-		keep("spec.selector", have.Spec.Selector, want.Spec.Selector)
-		out.Spec.Selector = have.Spec.Selector
-	}
-	notes = append(notes, claimTemplateNotes(want.Spec.VolumeClaimTemplates, have.Spec.VolumeClaimTemplates)...)
-	out.Spec.VolumeClaimTemplates = have.DeepCopy().Spec.VolumeClaimTemplates
+	notes = append(notes, claimTemplateNotes(want.Spec.VolumeClaimTemplates, live.VolumeClaimTemplates)...)
+	out.Spec.ServiceName, out.Spec.PodManagementPolicy = live.ServiceName, live.PodManagementPolicy
+	out.Spec.Selector, out.Spec.VolumeClaimTemplates = live.Selector, live.VolumeClaimTemplates
 	return out, notes
 }
 
@@ -85,13 +83,25 @@ func claimTemplateNotes(want, have []corev1.PersistentVolumeClaim) []Change {
 	return notes
 }
 
-// claimTemplateKept compares what was rendered, not what the API server
-// filled in by itself.
+// claimTemplateKept tells whether a live claim template is the wanted one. What
+// the API server fills in by itself counts as wanted, and so do labels and
+// annotations that others added.
 func claimTemplateKept(want, have corev1.PersistentVolumeClaim) bool {
-	w, h := want.Spec, have.Spec
-	return equality.Semantic.DeepDerivative(want.Annotations, have.Annotations) &&
-		equality.Semantic.DeepDerivative(want.Labels, have.Labels) &&
-		equality.Semantic.DeepDerivative(w, h)
+	w := want.DeepCopy()
+	if w.Spec.VolumeMode == nil {
+		w.Spec.VolumeMode = have.Spec.VolumeMode
+	}
+	return contained(w.Annotations, have.Annotations) && contained(w.Labels, have.Labels) &&
+		equality.Semantic.DeepEqual(w.Spec, have.Spec)
+}
+
+func contained(want, have map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
 }
 
 func byName(claims []corev1.PersistentVolumeClaim) map[string]corev1.PersistentVolumeClaim {
@@ -109,7 +119,16 @@ func settleService(want, have *corev1.Service) (*corev1.Service, []Change) {
 	}
 	out := want.DeepCopy()
 	out.Spec.ClusterIP = have.Spec.ClusterIP
-	return out, []Change{heldRecreation("spec.clusterIP", have.Spec.ClusterIP, want.Spec.ClusterIP, "a Service cannot become headless or stop being so; it has to be made again")}
+	// What makes sense only with the other kind of address stays as it is too.
+	out.Spec.ClusterIPs, out.Spec.Type = nil, have.Spec.Type
+	for i := range out.Spec.Ports {
+		out.Spec.Ports[i].NodePort = 0
+	}
+	to := want.Spec.ClusterIP
+	if to == "" {
+		to = "(assigned)"
+	}
+	return out, []Change{heldRecreation("spec.clusterIP", have.Spec.ClusterIP, to, "a Service cannot become headless or stop being so; it has to be made again")}
 }
 
 func heldRecreation(path string, from, to any, why string) Change {

@@ -272,7 +272,10 @@ func (p Plan) Waits() []Wait {
 
 // Covered checks the promise that executed steps never leave the changes they
 // came from: every writing step must act on an object that has a change with
-// the verdict apply. It returns an error that names the first step that does not.
+// the verdict apply, no step may follow a barrier, and there are none at all
+// while the input is refused. It returns an error that names the first step
+// that breaks it. (That an apply changes no other field than those is held by
+// Builder and by its tests.)
 func (p Plan) Covered() error {
 	allowed := map[Ref]bool{}
 	for _, c := range p.Changes {
@@ -280,8 +283,14 @@ func (p Plan) Covered() error {
 			allowed[c.Object] = true
 		}
 	}
-	for _, s := range p.Steps {
+	for i, s := range p.Steps {
+		if len(p.Refused()) > 0 {
+			return fmt.Errorf("step on %s (%s) although the input is refused", s.Target(), s.Why())
+		}
 		if _, waits := s.(Wait); waits {
+			if rest := p.Steps[i+1:]; len(rest) > 0 {
+				return fmt.Errorf("step on %s (%s) follows a barrier", rest[0].Target(), rest[0].Why())
+			}
 			continue
 		}
 		if !allowed[s.Target()] {

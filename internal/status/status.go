@@ -5,6 +5,9 @@ package status
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -29,7 +32,8 @@ type Health struct {
 	Available Verdict
 	// Complete tells whether every member is there and healthy.
 	Complete Verdict
-	// Extra holds the system's own conditions, by type.
+	// Extra holds the system's own conditions, by type. One that was there before
+	// and is not in it any more is removed.
 	Extra map[string]Verdict
 }
 
@@ -50,62 +54,85 @@ type Input struct {
 	// Health is nil when the system could not be asked; what was known is kept.
 	Health  *Health
 	Failure *Failure
+	// Planned tells that Plan is whole, although there is a Failure.
+	Planned bool
 	Paused  bool
+}
+
+// common are the condition types that every system has; all others are extra.
+var common = map[string]bool{
+	meta.ConditionReady: true, meta.ConditionReconciling: true, meta.ConditionStalled: true,
+	meta.ConditionAvailable: true, meta.ConditionChangePending: true, meta.ConditionFullySupported: true,
 }
 
 // Conditions returns the conditions that follow from in, based on the previous
 // ones: a transition time moves only when the status of its condition does.
+// What cannot be known (because the system could not be asked, or could not be
+// planned for) stays as it was.
 func Conditions(previous []metav1.Condition, in Input) []metav1.Condition {
-	out := make([]metav1.Condition, len(previous))
-	copy(out, previous)
-	set := func(kind string, v Verdict) {
-		s := metav1.ConditionFalse
-		if v.True {
-			s = metav1.ConditionTrue
-		}
-		apimeta.SetStatusCondition(&out, metav1.Condition{
-			Type: kind, Status: s, Reason: v.Reason, Message: v.Message,
-			ObservedGeneration: in.Generation, LastTransitionTime: metav1.NewTime(in.Now).Rfc3339Copy(),
-		})
-	}
-	whileTrue := func(kind string, v Verdict) {
-		if v.True {
-			set(kind, v)
-			return
-		}
-		apimeta.RemoveStatusCondition(&out, kind)
-	}
-
+	out := conditions{list: slices.Clone(previous), in: in}
 	stalled := stalled(in)
-	whileTrue(meta.ConditionStalled, stalled)
+	out.whileTrue(meta.ConditionStalled, stalled)
 	reconciling := reconciling(in, stalled)
-	whileTrue(meta.ConditionReconciling, reconciling)
+	out.whileTrue(meta.ConditionReconciling, reconciling)
 	if in.Health != nil {
-		set(meta.ConditionAvailable, in.Health.Available)
-		setExtra(in.Health.Extra, set)
+		out.set(meta.ConditionAvailable, in.Health.Available)
+		out.setExtra(in.Health.Extra)
 	}
-	if in.Failure == nil {
-		whileTrue(meta.ConditionChangePending, pending(in.Plan.Held()))
-		if f := in.Plan.Unsupported(); len(f) > 0 {
-			set(meta.ConditionFullySupported, Verdict{Reason: meta.ReasonNotSupportedYet, Message: shorten(messages(f))})
-		} else {
-			apimeta.RemoveStatusCondition(&out, meta.ConditionFullySupported)
-		}
+	if in.Failure == nil || in.Planned {
+		out.whileTrue(meta.ConditionChangePending, pending(in.Plan.Held()))
+		out.setSupported(in.Plan.Unsupported())
 	}
-	set(meta.ConditionReady, ready(in, stalled, reconciling))
-	sort.Slice(out, func(i, j int) bool { return out[i].Type < out[j].Type })
-	return out
+	out.set(meta.ConditionReady, ready(in, stalled, reconciling))
+	sort.Slice(out.list, func(i, j int) bool { return out.list[i].Type < out.list[j].Type })
+	return out.list
 }
 
-func setExtra(extra map[string]Verdict, set func(string, Verdict)) {
-	kinds := make([]string, 0, len(extra))
-	for k := range extra {
-		kinds = append(kinds, k)
+// conditions is a list under construction.
+type conditions struct {
+	list []metav1.Condition
+	in   Input
+}
+
+func (c *conditions) set(kind string, v Verdict) {
+	s := metav1.ConditionFalse
+	if v.True {
+		s = metav1.ConditionTrue
 	}
-	sort.Strings(kinds)
-	for _, k := range kinds {
-		set(k, extra[k])
+	if v.Reason == "" {
+		v.Reason = "Unspecified" // the API server refuses a condition without a reason
 	}
+	apimeta.SetStatusCondition(&c.list, metav1.Condition{
+		Type: kind, Status: s, Reason: v.Reason, Message: stable(v.Message),
+		ObservedGeneration: c.in.Generation, LastTransitionTime: metav1.NewTime(c.in.Now).Rfc3339Copy(),
+	})
+}
+
+// whileTrue sets a condition that is there only while it applies.
+func (c *conditions) whileTrue(kind string, v Verdict) {
+	if v.True {
+		c.set(kind, v)
+		return
+	}
+	apimeta.RemoveStatusCondition(&c.list, kind)
+}
+
+func (c *conditions) setExtra(extra map[string]Verdict) {
+	c.list = slices.DeleteFunc(c.list, func(k metav1.Condition) bool {
+		_, still := extra[k.Type]
+		return !common[k.Type] && !still
+	})
+	for _, k := range slices.Sorted(maps.Keys(extra)) {
+		c.set(k, extra[k])
+	}
+}
+
+func (c *conditions) setSupported(unsupported []plan.Finding) {
+	if len(unsupported) == 0 {
+		apimeta.RemoveStatusCondition(&c.list, meta.ConditionFullySupported)
+		return
+	}
+	c.set(meta.ConditionFullySupported, Verdict{Reason: meta.ReasonNotSupportedYet, Message: shorten(messages(unsupported))})
 }
 
 func stalled(in Input) Verdict {
@@ -118,10 +145,15 @@ func stalled(in Input) Verdict {
 	if refused := in.Plan.Refused(); len(refused) > 0 {
 		return Verdict{True: true, Reason: refused[0].Reason, Message: shorten(messages(refused))}
 	}
-	if in.Paused && !in.Plan.Settled() {
+	if in.Paused && wouldWrite(in.Plan) {
 		return Verdict{True: true, Reason: meta.ReasonPaused, Message: fmt.Sprintf("changes wait until the annotation %s is removed", meta.AnnotationPaused)}
 	}
 	return Verdict{}
+}
+
+// wouldWrite tells whether a plan has anything to carry out.
+func wouldWrite(p plan.Plan) bool {
+	return slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Verdict == plan.VerdictApply })
 }
 
 func reconciling(in Input, stalled Verdict) Verdict {
@@ -183,4 +215,20 @@ func shorten(parts []string) string {
 		return strings.Join(sorted, "; ")
 	}
 	return fmt.Sprintf("%s; and %d more", strings.Join(sorted[:shown], "; "), len(sorted)-shown)
+}
+
+// longest bounds a message; the API's own limit is 32768.
+const longest = 2048
+
+// ephemeral is the part of a network error that is another one each time.
+var ephemeral = regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-fA-F:.%]+\]):\d+->`)
+
+// stable takes out of a message what would make it differ from the last one
+// although nothing is different: the local ports of connections.
+func stable(message string) string {
+	message = strings.ToValidUTF8(ephemeral.ReplaceAllString(message, ""), "?")
+	if len(message) > longest {
+		message = strings.ToValidUTF8(message[:longest], "") + "…"
+	}
+	return message
 }

@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/apply"
+	"github.com/fairlead-dev/fairlead/internal/event"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/status"
+)
+
+// blockedRetry is how soon an eviction is tried again that a disruption budget
+// refused; no event tells when the budget allows it.
+const blockedRetry = 10 * time.Second
+
+// execute carries out the steps up to the barrier. It tells whether anything
+// was written, so that another pass may find more to do. A contested step keeps
+// no other from being carried out; any other error ends the pass.
+func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
+	wrote := false
+	for _, step := range rn.plan.Steps {
+		if _, waits := step.(plan.Wait); waits {
+			return wrote
+		}
+		did, err := r.step(ctx, rn, step)
+		if did {
+			rn.writes++
+			wrote = true
+		}
+		var contested *apply.ContestedError
+		var blocked *apply.BlockedError
+		switch {
+		case err == nil:
+		case errors.As(err, &contested):
+			rn.contested(contested)
+		case errors.As(err, &blocked):
+			rn.plan.Steps = []plan.Step{plan.Wait{On: blocked.Pod, Reason: reasonDisruptionBudget, Message: blocked.Error(), Recheck: blockedRetry}}
+			return false
+		default:
+			rn.failure = &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
+			return false
+		}
+	}
+	return wrote
+}
+
+// contested notes a step that was not carried out because it does not last.
+func (rn *run[O, W]) contested(err *apply.ContestedError) {
+	if rn.failure == nil {
+		rn.failure = &status.Failure{Reason: reasonContested, Err: err, Permanent: true}
+	}
+	if err.RetryAfter > 0 && (rn.retry == 0 || err.RetryAfter < rn.retry) {
+		rn.retry = err.RetryAfter
+	}
+}
+
+func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.Step) (did bool, err error) {
+	did = true
+	var ev event.Event
+	var verb string
+	switch s := step.(type) {
+	case plan.Apply:
+		did, err = r.Writer.Apply(ctx, rn.obj, s)
+		verb, ev = "apply", event.Updated(s.Target(), s.Reason)
+		if s.Live == "" {
+			ev = event.Created(s.Target())
+		}
+	case plan.Delete:
+		verb, err, ev = "delete", r.Writer.Delete(ctx, s), event.Deleted(s.Target(), s.Reason)
+	case plan.Evict:
+		verb, err, ev = "evict", r.Writer.Evict(ctx, s), event.Evicted(s.Target(), s.Reason)
+	case plan.Call:
+		verb, err, ev = "call", r.System.Execute(ctx, rn.world, s.Operation), event.Called(s.Operation.Describe())
+	default:
+		return false, fmt.Errorf("unknown step %T", step)
+	}
+	if did {
+		r.metrics.wrote(verb)
+	}
+	if did && err == nil {
+		rn.done = append(rn.done, ev)
+	}
+	return did, err
+}
