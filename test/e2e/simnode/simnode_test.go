@@ -547,3 +547,98 @@ func condition(s corev1.PodStatus, kind corev1.PodConditionType) corev1.PodCondi
 	}
 	return corev1.PodCondition{}
 }
+
+func TestFaultsOfANode(t *testing.T) {
+	s := stage(t)
+	annotateNode := func(annotations map[string]any) {
+		t.Helper()
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.client.CoreV1().Nodes().Patch(t.Context(), "sim-0", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onNode := func(name, image string) *corev1.Pod {
+		pod := testPod(corev1.Container{Name: "be", Image: image})
+		pod.Name, pod.Spec.NodeSelector = name, map[string]string{corev1.LabelHostname: "sim-0"}
+		return pod
+	}
+	annotateNode(map[string]any{simnode.AnnotationFailImages: "broken:*"})
+	defer annotateNode(map[string]any{simnode.AnnotationFailImages: nil, simnode.AnnotationFault: nil})
+	s.create(onNode("good", "fine:1"))
+	s.create(onNode("bad", "broken:1"))
+	s.awaitSummary("bad", "Pending be=ImagePullBackOff")
+	s.awaitSummary("good", "Running Ready be=running")
+
+	annotateNode(map[string]any{simnode.AnnotationFailImages: nil, simnode.AnnotationFault: string(simnode.FaultFrozen)})
+	// Nodes and Pods come by different watches: the node's is here when a new
+	// Pod is held back.
+	late := ""
+	for i := 0; late == ""; i++ {
+		name := fmt.Sprintf("late-%d", i)
+		s.create(onNode(name, "fine:1"))
+		if !s.startsWithin(name, time.Second) {
+			late = name
+		}
+	}
+	if err := s.client.CoreV1().Pods(s.namespace).Delete(t.Context(), "good", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.startsWithin(late, time.Second) {
+		t.Error("a pod starts on a frozen node")
+	}
+	s.await("good", "terminating", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	annotateNode(map[string]any{simnode.AnnotationFault: nil})
+	s.awaitSummary(late, "Running Ready be=running")
+	s.awaitSummary("bad", "Running Ready be=running")
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := s.client.CoreV1().Pods(s.namespace).Get(ctx, "good", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	if err != nil {
+		t.Errorf("pod is not removed after the node came back: %v", err)
+	}
+}
+
+// startsWithin tells whether a Pod gets a status from its node in that time.
+func (s scene) startsWithin(name string, d time.Duration) bool {
+	s.Helper()
+	err := wait.PollUntilContextTimeout(s.Context(), 20*time.Millisecond, d, true, func(ctx context.Context) (bool, error) {
+		pod, err := s.client.CoreV1().Pods(s.namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && len(pod.Status.ContainerStatuses) > 0, err
+	})
+	return err == nil
+}
+
+func TestRestartedSimulatorTakesOver(t *testing.T) {
+	s := stage(t)
+	s.create(testPod())
+	s.awaitSummary("be-0", "Running Ready be=running")
+	s.sim.RestartContainer(s.namespace, "be-0", "be", 1, "killed")
+	before := s.awaitSummary("be-0", "Running Ready be=running+")
+	s.sim.Stop()
+	simulated.once = sync.Once{}
+	mark, err := s.audit.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sim = stage(t).sim
+	pod := testPod()
+	pod.Name = "be-1"
+	s.create(pod)
+	next := s.awaitSummary("be-1", "Running Ready be=running")
+	if next.Status.PodIP == before.Status.PodIP {
+		t.Errorf("both pods have address %s", next.Status.PodIP)
+	}
+	after := s.awaitSummary("be-0", "Running Ready be=running+")
+	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
+		t.Errorf("status of the pod that was there (-before +after):\n%s", diff)
+	}
+	if n := s.requests(mark).Total(audit.Writes()...); n != 1 {
+		t.Errorf("%d writes, want the one for the new pod:\n%s", n, s.requests(mark))
+	}
+	s.sim.RestartContainer(s.namespace, "be-0", "be", 1, "killed again")
+	s.awaitSummary("be-0", "Running Ready be=running++")
+}
