@@ -69,7 +69,7 @@ func TestEntrypointsInAnImageRoot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--fork", "--net", "--uts", "--kill-child", "bash", "-c",
-		`ip link set lo up && hostname node-0 && mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/bash /smoke.sh`, root)
+		`ip link set lo up && hostname node-0 && mount -t proc none "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/bash /smoke.sh`, root)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -5,11 +5,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -111,12 +113,7 @@ func archiveNames(plan string) []string {
 
 func isSetupOnly(file string) bool {
 	name, _, _ := strings.Cut(file, "_")
-	for _, s := range setupOnly {
-		if name == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(setupOnly, name)
 }
 
 // unpack adds the files of one package to the tree, on a merged /usr.
@@ -145,7 +142,7 @@ func readTar(r io.Reader, into *Tree) error {
 	tr := tar.NewReader(r)
 	for {
 		h, err := tr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

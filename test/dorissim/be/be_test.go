@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -93,7 +92,7 @@ func TestStopping(t *testing.T) {
 	faults := fault.New(time.Now)
 	n, err := Open(Options{
 		Home: home, Conf: conf, Version: "2.1.8", Bind: "127.0.0.1", Getenv: os.LookupEnv, Now: time.Now, Faults: faults,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	must(t, n.store.replace(1, nil))
@@ -102,7 +101,7 @@ func TestStopping(t *testing.T) {
 	go func() { ended <- n.Run(ctx) }()
 	addr := func(key string) string { return fmt.Sprintf("127.0.0.1:%d", n.Port(key)) }
 	ask := func(key, path string, in, out any) error {
-		return wire.Call(t.Context(), http.DefaultClient, addr(key), path, in, out)
+		return wire.Service{Client: http.DefaultClient, Addr: addr(key), Path: path}.Call(t.Context(), in, out)
 	}
 	var alive wire.Alive
 	must(t, ask("heartbeat_service_port", wire.PathHeartbeat, wire.Heartbeat{ClusterID: 5}, &alive))

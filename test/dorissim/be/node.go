@@ -144,7 +144,7 @@ func (n *Node) Run(ctx context.Context) error {
 		})
 	}
 	n.ready.Store(true)
-	n.opt.Log.Info("backend started", "version", n.opt.Version, "heartbeat_service_port", n.Port("heartbeat_service_port"))
+	n.opt.Log.Info("backend started", "version", n.opt.Version, "heartbeatPort", n.Port("heartbeat_service_port"))
 	var err error
 	select {
 	case <-n.killed:
@@ -252,7 +252,7 @@ func (n *Node) tabletHandler() http.Handler {
 
 func (n *Node) clone(ctx context.Context, c wire.Clone) error {
 	var batches []wire.Batch
-	err := wire.Call(ctx, n.client, c.Source, wire.PathFetch, wire.Tablet{ID: c.ID, Version: c.Version}, &batches)
+	err := wire.Service{Client: n.client, Addr: c.Source, Path: wire.PathFetch}.Call(ctx, wire.Tablet{ID: c.ID, Version: c.Version}, &batches)
 	if err != nil {
 		return fmt.Errorf("clone tablet %d: %w", c.ID, err)
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -96,8 +98,11 @@ func (s *store) read(id int64) ([]wire.Batch, error) {
 	lines := bufio.NewReader(bytes.NewReader(b))
 	for {
 		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return out, nil // what an unfinished line holds was never acknowledged
+		}
 		if err != nil {
-			return out, nil // an unfinished line was never acknowledged
+			return nil, fmt.Errorf("read tablet %d: %w", id, err)
 		}
 		var batch wire.Batch
 		if err := json.Unmarshal(line, &batch); err != nil {
@@ -210,9 +215,7 @@ func (s *store) report() map[int64]wire.Replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[int64]wire.Replica, len(s.tablets))
-	for id, t := range s.tablets {
-		out[id] = t
-	}
+	maps.Copy(out, s.tablets)
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -50,9 +51,7 @@ func Load(base, customName string, parse Syntax, getenv func(string) (string, bo
 	if err := over.expand(getenv); err != nil {
 		return nil, "", fmt.Errorf("custom conf %q: %w", custom, err)
 	}
-	for k, v := range over {
-		values[k] = v
-	}
+	maps.Copy(values, over)
 	return values, custom, nil
 }
 
@@ -151,9 +150,7 @@ func WriteLines(file string, set Values) error {
 		return fmt.Errorf("read custom conf: %w", err)
 	}
 	values := Lines(string(text))
-	for k, v := range set {
-		values[k] = v
-	}
+	maps.Copy(values, set)
 	var out strings.Builder
 	for _, k := range values.Keys() {
 		fmt.Fprintf(&out, "%s = %s\n", k, values[k])
@@ -182,9 +179,7 @@ func WriteProperties(file string, set Values, reset bool, now time.Time) error {
 		}
 		values = Properties(string(text))
 	}
-	for k, v := range set {
-		values[k] = v
-	}
+	maps.Copy(values, set)
 	if err := os.WriteFile(file, []byte(FormatProperties(values, now)), 0o644); err != nil {
 		return fmt.Errorf("write custom conf: %w", err)
 	}

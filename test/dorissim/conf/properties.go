@@ -26,7 +26,7 @@ func logicalLines(text string) []string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	var out []string
 	pending, continued := "", false
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimLeft(line, " \t\f")
 		if !continued && (line == "" || line[0] == '#' || line[0] == '!') {
 			continue
@@ -137,6 +137,8 @@ func FormatProperties(values Values, now time.Time) string {
 	return out.String()
 }
 
+var blanks = map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`, '\f': `\f`}
+
 func escape(s string, key bool) string {
 	var out strings.Builder
 	for i, r := range s {
@@ -144,14 +146,8 @@ func escape(s string, key bool) string {
 		case r == ' ' && (key || i == 0), strings.ContainsRune(`\=:#!`, r):
 			out.WriteByte('\\')
 			out.WriteRune(r)
-		case r == '\n':
-			out.WriteString(`\n`)
-		case r == '\r':
-			out.WriteString(`\r`)
-		case r == '\t':
-			out.WriteString(`\t`)
-		case r == '\f':
-			out.WriteString(`\f`)
+		case blanks[r] != "":
+			out.WriteString(blanks[r])
 		case r < 0x20 || r > 0x7e:
 			for _, u := range utf16.Encode([]rune{r}) {
 				fmt.Fprintf(&out, `\u%04X`, u)

@@ -51,6 +51,7 @@ func columns(t *testing.T, db *sql.DB, statement string) []string {
 	defer func() { _ = res.Close() }()
 	names, err := res.Columns()
 	must(t, err)
+	must(t, res.Err())
 	return names
 }
 

@@ -166,25 +166,25 @@ func (s *Set) endpoint(w http.ResponseWriter, r *http.Request) {
 // Accept hands connections of an address to serve until the context ends. While Refuse is in force nobody listens.
 func (s *Set) Accept(ctx context.Context, listener net.Listener, serve func(net.Conn)) error {
 	addr := listener.Addr().String()
-	for ctx.Err() == nil {
+	for {
 		s.acceptUntilRefused(ctx, listener, serve)
-		if err := s.Wait(ctx, Refuse); err != nil {
+		_ = s.Wait(ctx, Refuse) // fails only with the context
+		select {
+		case <-ctx.Done():
 			return nil
-		}
-		if ctx.Err() != nil {
-			return nil
+		default:
 		}
 		var err error
 		if listener, err = net.Listen("tcp", addr); err != nil {
 			return fmt.Errorf("listen again: %w", err)
 		}
 	}
-	return nil
 }
 
 func (s *Set) acceptUntilRefused(ctx context.Context, listener net.Listener, serve func(net.Conn)) {
 	done := make(chan struct{})
 	defer close(done)
+	defer func() { _ = listener.Close() }() // before the address is listened on again
 	go func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()

@@ -2,6 +2,7 @@ package fe
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/conf"
@@ -123,8 +124,6 @@ func (s *session) setConfigHere(st sqlparse.SetConfig) (*answer, error) {
 	}
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	for k, v := range st.Values {
-		s.node.values[k] = v
-	}
+	maps.Copy(s.node.values, st.Values)
 	return &answer{}, nil
 }

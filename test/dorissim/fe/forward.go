@@ -66,7 +66,8 @@ func (n *Node) forward(ctx context.Context, master string, in forwarded) (*answe
 		return nil, fmt.Errorf("the master %s has not told its rpc_port yet", master)
 	}
 	var out outcome
-	if err := wire.Call(ctx, n.client, meta.Addr(host, port), pathForward, in, &out); err != nil {
+	rpc := wire.Service{Client: n.client, Addr: meta.Addr(host, port), Path: pathForward}
+	if err := rpc.Call(ctx, in, &out); err != nil {
 		return nil, fmt.Errorf("pass the statement on to the master: %w", err)
 	}
 	if out.Error != "" {

@@ -44,7 +44,7 @@ func (n *Node) found(role string) error {
 	if err := n.quorum.Bootstrap(state); err != nil {
 		return err
 	}
-	n.opt.Log.Info("first frontend of a new cluster", "cluster_id", clusterID)
+	n.opt.Log.Info("first frontend of a new cluster", "clusterId", clusterID)
 	return n.writeRole(role, meta.Follower, name, clusterID)
 }
 

@@ -3,6 +3,7 @@ package fe
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -63,9 +64,7 @@ func (r *reports) wrote(id, tablet, version int64) {
 	defer r.mu.Unlock()
 	s := r.backends[id]
 	tablets := make(map[int64]wire.Replica, len(s.Info.Tablets)+1)
-	for k, v := range s.Info.Tablets {
-		tablets[k] = v
-	}
+	maps.Copy(tablets, s.Info.Tablets)
 	tablets[tablet] = wire.Replica{Version: version, Bytes: tablets[tablet].Bytes}
 	s.Info.Tablets = tablets
 	r.backends[id] = s
@@ -189,7 +188,7 @@ func (n *Node) heartbeat(ctx context.Context, clusterID int64, b meta.Backend) {
 	defer cancel()
 	var alive wire.Alive
 	in := wire.Heartbeat{ClusterID: clusterID, BackendID: b.ID, Master: n.self}
-	err := wire.Call(ctx, n.client, b.Addr(), wire.PathHeartbeat, in, &alive)
+	err := wire.Service{Client: n.client, Addr: b.Addr(), Path: wire.PathHeartbeat}.Call(ctx, in, &alive)
 	if ctx.Err() != nil && err == nil {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"sort"
+	"slices"
 	"strconv"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/meta"
@@ -19,7 +19,7 @@ func (n *Node) onBackend(ctx context.Context, id int64, path string, in any) err
 	if err != nil {
 		return err
 	}
-	return wire.Call(ctx, n.client, addr, path, in, nil)
+	return wire.Service{Client: n.client, Addr: addr, Path: path}.Call(ctx, in, nil)
 }
 
 func (n *Node) backendAddr(id int64, port func(wire.Alive) int) (string, error) {
@@ -178,7 +178,7 @@ func (n *Node) scanTablet(ctx context.Context, t *meta.Tablet) ([][]*string, err
 		disabled[b.ID] = b.QueryDisabled
 	}
 	ids := append([]int64{}, t.Replicas...)
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	slices.Sort(ids)
 	last := errors.New("no replica is left")
 	for _, id := range ids {
 		if disabled[id] || n.seen.backend(id).Info.Shutdown {
@@ -191,7 +191,7 @@ func (n *Node) scanTablet(ctx context.Context, t *meta.Tablet) ([][]*string, err
 			continue
 		}
 		var rows [][]*string
-		err = wire.Call(ctx, n.client, addr, wire.PathScan, wire.Tablet{ID: t.ID, Version: t.Version}, &rows)
+		err = wire.Service{Client: n.client, Addr: addr, Path: wire.PathScan}.Call(ctx, wire.Tablet{ID: t.ID, Version: t.Version}, &rows)
 		if err == nil {
 			return rows, nil
 		}

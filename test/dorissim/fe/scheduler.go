@@ -3,7 +3,7 @@ package fe
 import (
 	"context"
 	"fmt"
-	"sort"
+	"slices"
 	"strconv"
 	"time"
 
@@ -141,12 +141,7 @@ func (n *Node) tablet(id int64) *meta.Tablet {
 }
 
 func contains(ids []int64, id int64) bool {
-	for _, other := range ids {
-		if other == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(ids, id)
 }
 
 // copyTo makes a backend's replica equal to a good one.
@@ -193,7 +188,7 @@ func (n *Node) relocate(ctx context.Context, state *meta.State, p meta.Placed, f
 					return fmt.Errorf("tablet %d changed meanwhile", p.Tablet.ID)
 				}
 				now.Tablet.Replicas = append(now.Tablet.Without(from), target)
-				sort.Slice(now.Tablet.Replicas, func(i, j int) bool { return now.Tablet.Replicas[i] < now.Tablet.Replicas[j] })
+				slices.Sort(now.Tablet.Replicas)
 				return nil
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -120,8 +121,7 @@ func (s *session) Query(sql string) (*mysql.Result, error) {
 
 // sqlError gives an error the form that clients of Doris see.
 func sqlError(err error) error {
-	var coded *mysql.MyError
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*mysql.MyError](err); ok {
 		return coded
 	}
 	text := err.Error()
@@ -173,10 +173,8 @@ func (s *session) onMaster(statement sqlparse.Statement, sql string) (*answer, e
 func (s *session) must(privileges ...string) error {
 	u, ok := s.node.quorum.View().Users[s.user]
 	if ok {
-		for _, p := range privileges {
-			if u.Holds(p) {
-				return nil
-			}
+		if slices.ContainsFunc(privileges, u.Holds) {
+			return nil
 		}
 	}
 	names := make([]string, 0, len(privileges))

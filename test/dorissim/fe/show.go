@@ -1,8 +1,10 @@
 package fe
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"sort"
 	"strconv"
@@ -29,22 +31,23 @@ func (s *session) show(st sqlparse.Show) (*answer, error) {
 		}
 		return s.grants(""), nil
 	case "GRANTS":
-		if st.Arg == "" {
-			st.Arg = s.user
-		}
-		return s.grants(st.Arg), nil
+		return s.grants(cmp.Or(st.Arg, s.user)), nil
 	case "DATABASES":
 		return named("Database", s.databases(), st.Like), nil
 	case "TABLES":
 		return s.tables(st)
-	case "VARIABLES", "STATUS":
-		return table("Variable_name", "Value"), nil
-	case "WARNINGS", "ERRORS":
-		return table("Level", "Code", "Message"), nil
-	case "ENGINES", "PLUGINS", "COLLATION", "CHARSET", "PROCESSLIST", "TRIGGERS", "EVENTS":
-		return table("Name"), nil
+	}
+	if names, ok := chatter[st.What]; ok {
+		return table(names...), nil
 	}
 	return nil, mysql.NewError(mysql.ER_PARSE_ERROR, "errCode = 2, detailMessage = unsupported statement: SHOW "+st.What)
+}
+
+// chatter is what clients ask on their own; the answer has columns and no rows.
+var chatter = map[string][]string{
+	"VARIABLES": {"Variable_name", "Value"}, "STATUS": {"Variable_name", "Value"},
+	"WARNINGS": {"Level", "Code", "Message"}, "ERRORS": {"Level", "Code", "Message"},
+	"ENGINES": {"Name"}, "PLUGINS": {"Name"}, "COLLATION": {"Name"}, "CHARSET": {"Name"}, "PROCESSLIST": {"Name"},
 }
 
 func (s *session) operators(rows func() *answer) (*answer, error) {
@@ -194,9 +197,7 @@ func backendRow(state *meta.State, b meta.Backend, st BackendStatus) []string {
 		pct = 100 * float64(total-st.Info.FreeBytes) / float64(total)
 	}
 	tags := map[string]string{"location": "default"}
-	for k, v := range b.Tags {
-		tags[k] = v
-	}
+	maps.Copy(tags, b.Tags)
 	role := st.Info.NodeRole
 	if role == "" {
 		role = "mix"

@@ -2,6 +2,7 @@ package fe
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -237,7 +238,7 @@ func leastLoaded(load map[int64]int, n int) []int64 {
 		return ids[i] < ids[j]
 	})
 	ids = ids[:n]
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	slices.Sort(ids)
 	return ids
 }
 

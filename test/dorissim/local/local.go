@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -92,6 +93,8 @@ type BE struct {
 
 const loopback = "127.0.0.1"
 
+func url(port int) string { return "http://" + net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
 // ports asks the kernel for free ports. They are held until all are known, so that they differ.
 func ports(n int) ([]int, error) {
 	var out []int
@@ -116,8 +119,10 @@ func (c *Cluster) NewFE(extra string) (*FE, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &FE{cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("fe-%d", len(c.FEs))),
-		EditLogPort: p[0], QueryPort: p[1], HTTPPort: p[2], RPC: p[3]}
+	f := &FE{
+		cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("fe-%d", len(c.FEs))),
+		EditLogPort: p[0], QueryPort: p[1], HTTPPort: p[2], RPC: p[3],
+	}
 	f.Conf = filepath.Join(f.Home, "conf", "fe.conf")
 	text := fmt.Sprintf("edit_log_port = %d\nquery_port = %d\nhttp_port = %d\nrpc_port = %d\n%s\n", p[0], p[1], p[2], p[3], extra)
 	c.FEs = append(c.FEs, f)
@@ -130,8 +135,10 @@ func (c *Cluster) NewBE(extra string) (*BE, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &BE{cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("be-%d", len(c.BEs))),
-		HeartbeatPort: p[0], BePort: p[1], HTTPPort: p[2], Brpc: p[3]}
+	b := &BE{
+		cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("be-%d", len(c.BEs))),
+		HeartbeatPort: p[0], BePort: p[1], HTTPPort: p[2], Brpc: p[3],
+	}
 	b.Conf = filepath.Join(b.Home, "conf", "be.conf")
 	text := fmt.Sprintf("heartbeat_service_port = %d\nbe_port = %d\nwebserver_port = %d\nbrpc_port = %d\n%s\n", p[0], p[1], p[2], p[3], extra)
 	c.BEs = append(c.BEs, b)
@@ -166,7 +173,7 @@ func (f *FE) Start(ctx context.Context, helper string) error {
 func (f *FE) Addr() string { return fmt.Sprintf("%s:%d", loopback, f.EditLogPort) }
 
 // URL is the base of the frontend's HTTP API.
-func (f *FE) URL() string { return fmt.Sprintf("http://%s:%d", loopback, f.HTTPPort) }
+func (f *FE) URL() string { return url(f.HTTPPort) }
 
 // Open returns a database handle for an account of this frontend.
 func (f *FE) Open(user, password string) (*sql.DB, error) {
@@ -215,7 +222,7 @@ func (b *BE) Kill() error {
 func (b *BE) Addr() string { return fmt.Sprintf("%s:%d", loopback, b.HeartbeatPort) }
 
 // URL is the base of the backend's HTTP API.
-func (b *BE) URL() string { return fmt.Sprintf("http://%s:%d", loopback, b.HTTPPort) }
+func (b *BE) URL() string { return url(b.HTTPPort) }
 
 // StopAll ends all nodes.
 func (c *Cluster) StopAll() error {

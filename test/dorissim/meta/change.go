@@ -10,9 +10,11 @@ import (
 )
 
 // ErrDropNotSafe is what DROP BACKEND answers: the statement that means it is DROPP.
+//
+//nolint:staticcheck // the text is the server's
 var ErrDropNotSafe = errors.New("It is highly NOT RECOMMENDED to use DROP BACKEND stmt." +
 	"It is not safe to directly drop a backend. All data on this backend will be discarded permanently. " +
-	"If you insist, use DROPP BACKEND stmt") //nolint:staticcheck // the text is the server's
+	"If you insist, use DROPP BACKEND stmt")
 
 // AddFrontend announces a member.
 func (s *State) AddFrontend(role, addr string) error {
@@ -87,10 +89,10 @@ func (s *State) DropBackend(addr string) error {
 func (s *State) Decommission(addr string, on bool) error {
 	b := s.Backend(addr)
 	if b == nil {
-		return fmt.Errorf("Backend does not exist[%s]", addr) //nolint:staticcheck // the text is the server's
+		return fmt.Errorf("Backend does not exist[%s]", addr)
 	}
 	if !on && !b.Decommissioned {
-		return fmt.Errorf("Backend is not decommissioned[%s]", addr) //nolint:staticcheck // the text is the server's
+		return fmt.Errorf("Backend is not decommissioned[%s]", addr)
 	}
 	if on {
 		left := 0
@@ -140,7 +142,7 @@ func (s *State) CreateUser(name, hash string, ifNotExists bool) error {
 		if ifNotExists {
 			return nil
 		}
-		return fmt.Errorf("User `%s`@`%%` already exist", name) //nolint:staticcheck // the text is the server's
+		return fmt.Errorf("User `%s`@`%%` already exist", name)
 	}
 	s.Users[name] = &User{Name: name, Hash: hash}
 	return nil
@@ -152,7 +154,7 @@ func (s *State) DropUser(name string, ifExists bool) error {
 		return errors.New("Can not drop root user") //nolint:staticcheck // the text is the server's
 	}
 	if _, ok := s.Users[name]; !ok && !ifExists {
-		return fmt.Errorf("User `%s`@`%%` does not exist", name) //nolint:staticcheck // the text is the server's
+		return fmt.Errorf("User `%s`@`%%` does not exist", name)
 	}
 	delete(s.Users, name)
 	return nil

@@ -8,6 +8,7 @@ package meta
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -199,12 +200,7 @@ func (s *State) TabletsOn(backend int64) int {
 
 // On tells whether a backend keeps a replica.
 func (t *Tablet) On(backend int64) bool {
-	for _, id := range t.Replicas {
-		if id == backend {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Replicas, backend)
 }
 
 // Without returns the replicas but one.

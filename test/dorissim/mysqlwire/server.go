@@ -44,6 +44,9 @@ const capabilities = mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_LONG_FLAG | mysql
 	mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_TRANSACTIONS | mysql.CLIENT_SECURE_CONNECTION |
 	mysql.CLIENT_PLUGIN_AUTH | mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA
 
+// supported is a variable because the greeting carries it in two halves.
+var supported uint32 = capabilities
+
 type conn struct {
 	*packet.Conn
 	server *Server
@@ -56,8 +59,7 @@ func (s *Server) Serve(nc net.Conn, id uint32) {
 	defer func() { _ = nc.Close() }()
 	session, err := c.handshake(nc, id)
 	if err != nil {
-		var sqlErr *mysql.MyError
-		if errors.As(err, &sqlErr) {
+		if sqlErr, ok := errors.AsType[*mysql.MyError](err); ok {
 			_ = c.writeError(sqlErr)
 		}
 		return
@@ -117,17 +119,9 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 			return nil, err
 		}
 	}
-	host, _, err := net.SplitHostPort(nc.RemoteAddr().String())
-	if err != nil {
-		host = nc.RemoteAddr().String()
-	}
-	hash, found := c.server.Hash(login.user)
-	if !found || !proves(login.proof, salt, hash) {
-		using := "NO"
-		if len(login.proof) > 0 {
-			using = "YES"
-		}
-		return nil, mysql.NewDefaultError(mysql.ER_ACCESS_DENIED_ERROR, login.user, host, using)
+	host := hostOf(nc)
+	if err := c.server.admit(login, salt, host); err != nil {
+		return nil, err
 	}
 	session := c.server.Open(login.user, host, id)
 	if login.database != "" {
@@ -139,8 +133,29 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 	return session, c.writeOK(0)
 }
 
+func hostOf(nc net.Conn) string {
+	addr := nc.RemoteAddr().String()
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}
+
+func (s *Server) admit(l login, salt []byte, host string) error {
+	hash, found := s.Hash(l.user)
+	if found && proves(l.proof, salt, hash) {
+		return nil
+	}
+	using := "NO"
+	if len(l.proof) > 0 {
+		using = "YES"
+	}
+	return mysql.NewDefaultError(mysql.ER_ACCESS_DENIED_ERROR, l.user, host, using)
+}
+
 func (c *conn) greet(salt []byte, id uint32) error {
-	caps := uint32(capabilities)
+	caps := supported
 	data := make([]byte, 4, 128)
 	data = append(data, 10)
 	data = append(data, c.server.Version...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -65,6 +64,7 @@ type group struct {
 
 // newGroup starts n followers that all know each other.
 func newGroup(t *testing.T, n int) *group {
+	t.Helper()
 	g := &group{t: t, net: &network{cuts: map[[2]string]bool{}}, nodes: make([]*Node, n), stops: make([]func(), n)}
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func newGroup(t *testing.T, n int) *group {
 func (g *group) start(i int) {
 	node, err := Open(Options{
 		Self: g.addrs[i], Dir: g.dirs[i], Now: time.Now, Random: rand.Float64, Transport: side{g.net, g.addrs[i]},
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:    slog.New(slog.DiscardHandler),
 		Timing: Timing{Heartbeat: 30 * time.Millisecond, ElectionMin: 150 * time.Millisecond, ElectionMax: 300 * time.Millisecond, Commit: time.Second},
 	})
 	must(g.t, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/meta"
 )
@@ -132,15 +131,26 @@ func (n *Node) onVote(ask voteRequest) (voteAnswer, error) {
 	if n.accepted == nil || n.accepted.ClusterID != ask.ClusterID {
 		return voteAnswer{Term: n.term}, nil
 	}
-	now := n.opt.Now()
-	hearsMaster := n.role == master && n.majorityAnswers(now) ||
-		n.leader != "" && now.Sub(n.heard) < n.opt.Timing.ElectionMin
-	if hearsMaster || ask.Term < n.term || n.accepted.Newer(ask.StateTerm, ask.StateVersion) {
+	if n.hearsMaster() || ask.Term < n.term || n.accepted.Newer(ask.StateTerm, ask.StateVersion) {
 		return voteAnswer{Term: n.term}, nil
 	}
 	if ask.Poll {
 		return voteAnswer{Term: n.term, Granted: ask.Term > n.term}, nil
 	}
+	return n.vote(ask)
+}
+
+// hearsMaster tells whether there is no reason for an election; the lock is held.
+func (n *Node) hearsMaster() bool {
+	now := n.opt.Now()
+	if n.role == master {
+		return n.majorityAnswers(now)
+	}
+	return n.leader != "" && now.Sub(n.heard) < n.opt.Timing.ElectionMin
+}
+
+// vote gives this term's vote, once; the lock is held.
+func (n *Node) vote(ask voteRequest) (voteAnswer, error) {
 	if ask.Term > n.term {
 		if n.role == master {
 			n.resign()
@@ -154,7 +164,7 @@ func (n *Node) onVote(ask voteRequest) (voteAnswer, error) {
 	if err := n.persist(); err != nil {
 		return voteAnswer{}, err
 	}
-	n.heard = now // who has just voted waits a full timeout before it stands itself
+	n.heard = n.opt.Now() // who has just voted waits a full timeout before it stands itself
 	return voteAnswer{Term: n.term, Granted: true}, nil
 }
 
@@ -170,13 +180,8 @@ func (n *Node) onAppend(in appendRequest) (appendAnswer, error) {
 	if err := n.follow(in.Term, in.Leader); err != nil {
 		return appendAnswer{}, err
 	}
-	if s := in.State; s != nil && (n.accepted == nil || s.Newer(n.accepted.Term, n.accepted.Version)) {
-		previous := n.accepted
-		n.accepted = s
-		if err := n.persist(); err != nil {
-			n.accepted = previous
-			return appendAnswer{}, err
-		}
+	if err := n.take(in.State); err != nil {
+		return appendAnswer{}, err
 	}
 	out := appendAnswer{Term: n.term}
 	if s := n.accepted; s != nil {
@@ -186,13 +191,32 @@ func (n *Node) onAppend(in appendRequest) (appendAnswer, error) {
 			n.apply(s)
 		}
 	}
+	n.exchange(in, &out)
+	return out, nil
+}
+
+// exchange hears what the master tells and reports about this node; the lock is held.
+func (n *Node) exchange(in appendRequest, out *appendAnswer) {
 	if n.opt.Hear != nil && in.Told != nil {
 		n.opt.Hear(in.Told)
 	}
 	if n.opt.Report != nil {
 		out.Report = n.opt.Report()
 	}
-	return out, nil
+}
+
+// take stores a state that is later than the present one; the lock is held.
+func (n *Node) take(s *meta.State) error {
+	if s == nil || n.accepted != nil && !s.Newer(n.accepted.Term, n.accepted.Version) {
+		return nil
+	}
+	previous := n.accepted
+	n.accepted = s
+	if err := n.persist(); err != nil {
+		n.accepted = previous
+		return err
+	}
+	return nil
 }
 
 // follow takes the sender as master of its term; the lock is held.
@@ -228,142 +252,5 @@ func (n *Node) leave() {
 	case <-n.removed:
 	default:
 		close(n.removed)
-	}
-}
-
-// askMembership finds out whether a node without a master was dropped while it was away.
-func (n *Node) askMembership(ctx context.Context) {
-	n.mu.Lock()
-	others := n.accepted.Frontends
-	n.mu.Unlock()
-	for _, f := range others {
-		if f.Addr() == n.opt.Self {
-			continue
-		}
-		var m Membership
-		if err := n.call(ctx, f.Addr(), "member", n.opt.Self, &m); err == nil && m.Sure && !m.Member {
-			n.mu.Lock()
-			n.leave()
-			n.mu.Unlock()
-			return
-		}
-	}
-}
-
-// startPeers begins to talk to members that are new; the lock is held by the master.
-func (n *Node) startPeers() {
-	for _, f := range n.accepted.Frontends {
-		addr := f.Addr()
-		if addr == n.opt.Self || n.peers[addr] != nil {
-			continue
-		}
-		p := &peer{wake: make(chan struct{}, 1)}
-		n.peers[addr] = p
-		go n.talk(n.leading, addr, p)
-	}
-}
-
-func (p *peer) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// talk sends heartbeats and states to one member while the mastership lasts. A dropped member hears of it once.
-func (n *Node) talk(ctx context.Context, addr string, p *peer) {
-	tick := time.NewTicker(n.opt.Timing.Heartbeat)
-	defer tick.Stop()
-	for {
-		member := n.send(ctx, addr, p)
-		if !member {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		case <-p.wake:
-		}
-	}
-}
-
-// send makes one exchange with a member and reports whether it still is one.
-func (n *Node) send(ctx context.Context, addr string, p *peer) bool {
-	n.mu.Lock()
-	if n.role != master || ctx.Err() != nil {
-		n.mu.Unlock()
-		return false
-	}
-	s, committed := n.accepted, n.applied
-	in := appendRequest{
-		Leader: n.opt.Self, Term: n.term, ClusterID: s.ClusterID, StateTerm: s.Term, StateVersion: s.Version,
-	}
-	if committed != nil {
-		in.CommitTerm, in.CommitVersion = committed.Term, committed.Version
-	}
-	if p.term != s.Term || p.version != s.Version {
-		in.State = s
-	}
-	f, isMember := s.Frontend(addr)
-	n.mu.Unlock()
-	if n.opt.Tell != nil {
-		in.Told = n.opt.Tell()
-	}
-	sent := n.opt.Now()
-	var out appendAnswer
-	err := n.call(ctx, addr, "append", in, &out)
-	n.note(p, sent, out, err)
-	n.seeTerm(out.Term)
-	if err == nil && isMember && !f.Joined && out.OK && n.beginJoin(p) {
-		go n.join(ctx, addr, p)
-	}
-	if !isMember {
-		return n.forget(addr, committed, s, err)
-	}
-	return true
-}
-
-// forget ends the talk with a dropped member once its drop is committed; one attempt has told it so.
-func (n *Node) forget(addr string, committed, s *meta.State, err error) bool {
-	if committed != s && err == nil {
-		return true
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.peers, addr)
-	return false
-}
-
-func (n *Node) note(p *peer, sent time.Time, out appendAnswer, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err != nil {
-		p.err = err.Error()
-		return
-	}
-	if out.Term != n.term {
-		return
-	}
-	p.err, p.acked, p.report = "", sent, out.Report
-	p.term, p.version = out.HaveTerm, out.HaveVersion
-	n.commit()
-}
-
-func (n *Node) beginJoin(p *peer) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	begin := !p.joining
-	p.joining = true
-	return begin
-}
-
-func (n *Node) join(ctx context.Context, addr string, p *peer) {
-	_, err := n.Propose(ctx, func(s *meta.State) error { return s.Join(addr) })
-	n.mu.Lock()
-	p.joining = false
-	n.mu.Unlock()
-	if err != nil {
-		n.opt.Log.Warn("member could not join", "frontend", addr, "error", err)
 	}
 }

@@ -3,51 +3,45 @@ package sqlparse
 import "strings"
 
 func (p *parser) show() (Statement, error) {
-	p.words("FULL")
-	for _, scope := range []string{"GLOBAL", "SESSION"} {
+	for _, scope := range []string{"FULL", "GLOBAL", "SESSION"} {
 		p.words(scope)
 	}
-	s := Show{}
-	switch {
-	case p.words("PROC"):
-		path, err := p.text()
-		return Show{What: "PROC", Arg: path}, err
-	case p.words("ALL", "GRANTS"):
-		s.What = "ALL GRANTS"
-	case p.words("GRANTS"):
-		s.What = "GRANTS"
-		if p.words("FOR") {
-			name, err := p.account()
-			return Show{What: "GRANTS", Arg: name}, err
-		}
-	default:
-		what, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		s.What = strings.ToUpper(what)
-		if s.What == "SCHEMAS" {
-			s.What = "DATABASES"
-		}
+	what, err := p.showWhat()
+	if err != nil {
+		return nil, err
 	}
-	if p.words("FROM") || p.words("IN") {
-		name, err := p.name()
-		if err != nil {
+	s := Show{What: what}
+	switch {
+	case what == "PROC":
+		s.Arg, err = p.text()
+		return s, err
+	case what == "GRANTS" && p.words("FOR"):
+		s.Arg, err = p.account()
+		return s, err
+	case p.words("FROM"), p.words("IN"):
+		if s.Arg, err = p.name(); err != nil {
 			return nil, err
 		}
-		s.Arg = name
 	}
 	if p.words("LIKE") {
-		like, err := p.text()
-		if err != nil {
-			return nil, err
-		}
-		s.Like = like
+		s.Like, err = p.text()
 	}
-	if s.What == "VARIABLES" && p.words("WHERE") {
+	if p.words("WHERE") {
 		p.skipRest()
 	}
-	return s, nil
+	return s, err
+}
+
+// showWhat reads the word or words that say what is to be shown.
+func (p *parser) showWhat() (string, error) {
+	if p.words("ALL", "GRANTS") {
+		return "ALL GRANTS", nil
+	}
+	what, err := p.name()
+	if what = strings.ToUpper(what); what == "SCHEMAS" {
+		what = "DATABASES"
+	}
+	return what, err
 }
 
 func (p *parser) skipRest() {

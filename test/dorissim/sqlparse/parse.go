@@ -41,39 +41,34 @@ func Parse(in string) (Statement, error) {
 	return s, nil
 }
 
+// statements are the ways in which statements begin.
+func (p *parser) statements() map[string]func() (Statement, error) {
+	return map[string]func() (Statement, error){
+		"SHOW": p.show, "ALTER": p.alter, "CANCEL": p.cancel, "ADMIN": p.admin, "CREATE": p.create, "DROP": p.drop,
+		"GRANT": p.grant, "SET": p.set, "INSERT": p.insert, "SELECT": p.selectRows, "USE": p.use,
+	}
+}
+
 func (p *parser) statement() (Statement, error) {
 	t := p.peek()
-	p.at++
-	switch strings.ToUpper(t.value) {
-	case "SHOW":
-		return p.show()
-	case "ALTER":
-		return p.alter()
-	case "CANCEL":
-		if err := p.wantWords("DECOMMISSION", "BACKEND"); err != nil {
-			return nil, err
-		}
-		return p.nodes(CancelDecommiss)
-	case "ADMIN":
-		return p.admin()
-	case "CREATE":
-		return p.create()
-	case "DROP":
-		return p.drop()
-	case "GRANT":
-		return p.grant()
-	case "SET":
-		return p.set()
-	case "INSERT":
-		return p.insert()
-	case "SELECT":
-		return p.selectRows()
-	case "USE":
-		name, err := p.name()
-		return Use{Database: name}, err
+	read, ok := p.statements()[strings.ToUpper(t.value)]
+	if !ok || t.kind != word {
+		return nil, p.fail("a statement")
 	}
-	p.at--
-	return nil, p.fail("a statement")
+	p.at++
+	return read()
+}
+
+func (p *parser) use() (Statement, error) {
+	name, err := p.name()
+	return Use{Database: name}, err
+}
+
+func (p *parser) cancel() (Statement, error) {
+	if err := p.wantWords("DECOMMISSION", "BACKEND"); err != nil {
+		return nil, err
+	}
+	return p.nodes(CancelDecommiss)
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }

@@ -7,8 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func ptr(s string) *string { return &s }
-
 func TestParse(t *testing.T) {
 	cases := map[string]Statement{
 		"show frontends": Show{What: "FRONTENDS"},
@@ -39,7 +37,7 @@ func TestParse(t *testing.T) {
 		"create database if not exists d":             CreateDatabase{Name: "d", IfNotExists: true},
 		"drop table if exists d.t force":              DropTable{Name: Name{"d", "t"}, IfExists: true},
 		"insert into d.t (a, b) values (1, 'x'), (-2, null)": Insert{
-			Name: Name{"d", "t"}, Columns: []string{"a", "b"}, Rows: [][]*string{{ptr("1"), ptr("x")}, {ptr("-2"), nil}},
+			Name: Name{"d", "t"}, Columns: []string{"a", "b"}, Rows: [][]*string{{new("1"), new("x")}, {new("-2"), nil}},
 		},
 		"select count(*) from internal.d.t": Select{Items: []Item{{Count: true}}, From: &Name{"d", "t"}, Limit: -1},
 		"select a, b as c from t where a >= 3 and b <> 'x' order by a desc limit 5": Select{
@@ -48,7 +46,7 @@ func TestParse(t *testing.T) {
 			OrderBy: "a", Desc: true, Limit: 5,
 		},
 		"select @@session.autocommit, version(), 1": Select{
-			Items: []Item{{Function: "@@autocommit"}, {Function: "VERSION()"}, {Literal: ptr("1")}}, Limit: -1,
+			Items: []Item{{Function: "@@autocommit"}, {Function: "VERSION()"}, {Literal: new("1")}}, Limit: -1,
 		},
 		`create table if not exists d.t (id bigint not null comment "k, (1)", v varchar(10) default "x")
 			duplicate key(id) distributed by hash(id) buckets 4 properties ("replication_num" = "2")`: CreateTable{

@@ -261,36 +261,43 @@ func (p *parser) expression() (Item, error) {
 	case p.symbol("*"):
 		return Item{Star: true}, nil
 	case t.kind == variable:
-		p.at++
-		name := t.value
-		for p.symbol(".") {
-			var err error
-			if name, err = p.name(); err != nil { // @@session.name
-				return Item{}, err
-			}
-		}
-		return Item{Function: "@@" + name}, nil
-	case t.is("COUNT") && p.tokens[p.at+1].isSymbol("("):
-		p.at += 2
-		if !p.symbol("*") {
-			if _, err := p.number(); err != nil {
-				return Item{}, p.fail("* or 1")
-			}
-		}
-		return Item{Count: true}, p.wantSymbol(")")
+		return p.variable()
 	case t.kind == word && p.tokens[p.at+1].isSymbol("("):
-		p.at += 2
-		return Item{Function: strings.ToUpper(t.value) + "()"}, p.wantSymbol(")")
+		return p.call()
 	case t.kind == quoted, t.kind == word && !t.is("NULL") && !t.is("TRUE") && !t.is("FALSE"):
 		p.at++
 		return Item{Column: t.value}, nil
 	}
 	v, err := p.value()
-	if err != nil {
-		return Item{}, err
-	}
-	if v == nil {
+	if err == nil && v == nil {
 		return Item{Function: "NULL"}, nil
 	}
-	return Item{Literal: v}, nil
+	return Item{Literal: v}, err
+}
+
+// variable reads @@name or @@scope.name.
+func (p *parser) variable() (Item, error) {
+	name := p.advance().value
+	for p.symbol(".") {
+		var err error
+		if name, err = p.name(); err != nil {
+			return Item{}, err
+		}
+	}
+	return Item{Function: "@@" + name}, nil
+}
+
+// call reads count(*), count(1) or a function without arguments.
+func (p *parser) call() (Item, error) {
+	t := p.advance()
+	p.at++
+	if !t.is("COUNT") {
+		return Item{Function: strings.ToUpper(t.value) + "()"}, p.wantSymbol(")")
+	}
+	if !p.symbol("*") {
+		if _, err := p.number(); err != nil {
+			return Item{}, p.fail("* or 1")
+		}
+	}
+	return Item{Count: true}, p.wantSymbol(")")
 }

@@ -71,35 +71,41 @@ type Batch struct {
 // ErrAnswer is wrapped by every error that the other side answered, as opposed to not answering.
 var ErrAnswer = errors.New("refused")
 
+// Service is a path at an address.
+type Service struct {
+	Client     *http.Client
+	Addr, Path string
+}
+
 // Call posts a question and reads the answer.
-func Call(ctx context.Context, client *http.Client, addr, path string, in, out any) error {
+func (s Service) Call(ctx context.Context, in, out any) error {
 	b, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("encode question: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, bytes.NewReader(b))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr+s.Path, bytes.NewReader(b))
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", addr, err)
+		return fmt.Errorf("ask %s: %w", s.Addr, err)
 	}
-	resp, err := client.Do(req)
+	resp, err := s.Client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", addr, err)
+		return fmt.Errorf("ask %s: %w", s.Addr, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
-		return fmt.Errorf("%w by %s: %s", ErrAnswer, addr, strings.TrimSpace(string(text)))
+		return fmt.Errorf("%w by %s: %s", ErrAnswer, s.Addr, strings.TrimSpace(string(text)))
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("read answer of %s: %w", addr, err)
+		return fmt.Errorf("read answer of %s: %w", s.Addr, err)
 	}
 	return nil
 }
 
-// Handle turns a function into the handler that Call asks. An error becomes its text.
+// Handle turns a function into the handler that Service.Call asks. An error becomes its text.
 func Handle[I, O any](answer func(context.Context, I) (O, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in I

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -27,7 +28,10 @@ func runDebug(ctx context.Context, args []string) error {
 	root := flags.String("root", rootDir(), "directory of the component trees")
 	_ = flags.Parse(args)
 	text, err := os.ReadFile(*annotations)
-	if err != nil || !wantsDebug(string(text)) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the annotations: %w", err)
+	}
+	if !wantsDebug(string(text)) {
 		return nil
 	}
 	key, def, syntax := "query_port", 9030, conf.Syntax(conf.Properties)

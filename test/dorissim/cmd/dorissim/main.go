@@ -93,7 +93,7 @@ func runFE(ctx context.Context, args []string, log *slog.Logger) error {
 	home, file := homeFlags(flags, "fe.conf")
 	host := flags.String("host", "", "the name that the other frontends know this one by (default by enable_fqdn_mode)")
 	helper := flags.String("helper", "", "a frontend of the cluster to join, host:edit_log_port")
-	recover := flags.Bool("metadata_failure_recovery", false, "become the only frontend of the cluster")
+	alone := flags.Bool("metadata_failure_recovery", false, "become the only frontend of the cluster")
 	_ = flags.Parse(args)
 	set, err := faults(ctx, log)
 	if err != nil {
@@ -108,7 +108,7 @@ func runFE(ctx context.Context, args []string, log *slog.Logger) error {
 		}
 	}
 	node, err := fe.Open(fe.Options{
-		Home: *home, Conf: *file, Host: *host, Helper: *helper, Recover: *recover, Version: version(),
+		Home: *home, Conf: *file, Host: *host, Helper: *helper, Recover: *alone, Version: version(),
 		Pace: fe.DefaultPace, Getenv: os.LookupEnv, Now: time.Now, Random: rand.Float64, Faults: set, Log: log,
 	})
 	if err != nil {
