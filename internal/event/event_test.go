@@ -1,0 +1,36 @@
+package event
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fairlead-dev/fairlead/internal/plan"
+)
+
+func TestEventsAreWhatTheAPIServerTakes(t *testing.T) {
+	o := plan.Ref{Kind: "Pod", Namespace: "ns", Name: "fe-0"}
+	long := strings.Repeat("é", 2000)
+	for name, e := range map[string]Event{
+		"created": Created(o), "updated": Updated(o, long), "deleted": Deleted(o, long), "evicted": Evicted(o, long),
+		"called": Called(long), "ready": Ready(), "stalled": Stalled("Reason", long), "held": ChangesHeld(long),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if len(e.Message) > 1024 || !utf8.ValidString(e.Message) {
+				t.Errorf("message of %d bytes, valid UTF-8: %v", len(e.Message), utf8.ValidString(e.Message))
+			}
+			wantType := corev1.EventTypeNormal
+			if name == "stalled" {
+				wantType = corev1.EventTypeWarning
+			}
+			if e.Type != wantType || e.Reason == "" || e.Action == "" || e.Message == "" {
+				t.Errorf("event = %+v", e)
+			}
+		})
+	}
+	if got := Updated(o, "update spec.x").Message; got != "Pod/fe-0: update spec.x" {
+		t.Errorf("message = %q", got)
+	}
+}
