@@ -20,6 +20,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/test/cluster"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
+	"github.com/fairlead-dev/fairlead/test/cluster/build"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
 	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
 	"github.com/fairlead-dev/fairlead/test/cluster/process"
@@ -262,19 +263,30 @@ func TestFailedUpTellsWhyAndUndoesItself(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a cluster")
 	}
+	cacheDir, err := build.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := build.Build(t.Context(), build.Options{Log: os.Stderr}, build.ControlPlane()...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache, dir := t.TempDir(), filepath.Join(t.TempDir(), "cluster")
-	for _, program := range []string{"etcd/v3.6.8/bin/etcd", "kubernetes/v1.36.3/bin/kube-apiserver",
-		"kubernetes/v1.36.3/bin/kube-controller-manager", "kubernetes/v1.36.3/bin/kube-scheduler", "kubernetes/v1.36.3/bin/kubectl"} {
-		path := filepath.Join(cache, program)
+	for program, built := range programs {
+		within, err := filepath.Rel(cacheDir, built)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(cache, within)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho no luck today >&2\nexit 1\n"), 0o755); err != nil {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho no luck for "+program+" >&2\nexit 1\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := cluster.Up(t.Context(), cluster.Options{Dir: dir, CacheDir: cache})
-	if err == nil || !strings.Contains(err.Error(), "no luck today") {
+	_, err = cluster.Up(t.Context(), cluster.Options{Dir: dir, CacheDir: cache})
+	if err == nil || !strings.Contains(err.Error(), "no luck for ") {
 		t.Errorf("error = %v, want the end of the program's log", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

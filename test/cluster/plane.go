@@ -34,12 +34,12 @@ func (p *plane) start(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	p.say("etcd and API server started")
+	p.sayf("etcd and API server started")
 	watched := []*process.Running{etcd, api}
 	if err := answers(ctx, client, server+"/readyz", watched...); err != nil {
 		return err
 	}
-	p.say("API server ready at %s", server)
+	p.sayf("API server ready at %s", server)
 	controllers, err := p.launch("kube-controller-manager", p.binaries[build.ControllerManager], p.controllerFlags()...)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (p *plane) start(ctx context.Context, server string) error {
 			return err
 		}
 	}
-	p.say("controller manager and scheduler ready")
+	p.sayf("controller manager and scheduler ready")
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (s *starter) startNode(ctx context.Context) error {
 	if err := s.network.Attach(ctx, init); err != nil {
 		return err
 	}
-	s.say("node started in network 10.%d.0.0/16", s.network.Number)
+	s.sayf("node started in network 10.%d.0.0/16", s.network.Number)
 	ctx, cancel := context.WithTimeout(ctx, nodeReadyWithin)
 	defer cancel()
 	for _, step := range []struct {
@@ -83,7 +83,7 @@ func (s *starter) startNode(ctx context.Context) error {
 		if err := until(ctx, step.do, init); err != nil {
 			return err
 		}
-		s.say("%s", step.what)
+		s.sayf("%s", step.what)
 	}
 	return nil
 }

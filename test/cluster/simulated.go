@@ -26,7 +26,7 @@ func (s *starter) startSimulated(ctx context.Context) error {
 	if err := until(ctx, s.allSchedulable, simnode); err != nil {
 		return err
 	}
-	s.say("simulated nodes ready")
+	s.sayf("simulated nodes ready")
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (s *starter) run(ctx context.Context) error {
 	if err := s.startNodes(ctx); err != nil {
 		return fmt.Errorf("start the nodes: %w", err)
 	}
-	s.say("ready")
+	s.sayf("ready")
 	return s.ledger.Update(func(r *ledger.Record) {
 		r.Kubectl = s.binaries[build.Kubectl]
 		r.Ready = true
@@ -115,7 +115,7 @@ func (s *starter) startControlPlane(ctx context.Context) error {
 	if err := p.writeFiles(); err != nil {
 		return err
 	}
-	server := fmt.Sprintf("https://%s:%d", s.address, p.api)
+	server := p.server()
 	if err := s.ledger.Update(func(r *ledger.Record) { r.Server = server }); err != nil {
 		return err
 	}
@@ -130,11 +130,9 @@ func (p *plane) writeFiles() error {
 	}
 	loopback := []string{"127.0.0.1", "localhost"}
 	for file, id := range map[string]pki.Identity{
-		"etcd":        {Name: "etcd", Hosts: loopback},
-		"etcd-client": {Name: "kube-apiserver-etcd-client"},
-		"apiserver": {Name: "kube-apiserver", Hosts: append([]string{
-			p.address.String(), firstAddress(p.services), "kubernetes", "kubernetes.default",
-			"kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}, loopback...)},
+		"etcd":           {Name: "etcd", Hosts: loopback},
+		"etcd-client":    {Name: "kube-apiserver-etcd-client"},
+		"apiserver":      {Name: "kube-apiserver", Hosts: append(p.serverNames(), loopback...)},
 		"kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
 		"controllers":    {Name: "kube-controller-manager", Hosts: loopback},
 		"scheduler":      {Name: "kube-scheduler", Hosts: loopback},
@@ -146,7 +144,7 @@ func (p *plane) writeFiles() error {
 	if err := p.ca.IssueKeyPair("service-account"); err != nil {
 		return err
 	}
-	server := fmt.Sprintf("https://%s:%d", p.address, p.api)
+	server := p.server()
 	for file, id := range map[string]pki.Identity{
 		kubeconfigFile:                        {Name: "fairlead-admin", Groups: []string{"system:masters"}},
 		pkiDir + "/controllers-client.config": {Name: "system:kube-controller-manager"},
@@ -161,6 +159,19 @@ func (p *plane) writeFiles() error {
 		}
 	}
 	return os.WriteFile(p.path("audit-policy.yaml"), []byte(audit.Policy), 0o600)
+}
+
+// server is the URL of the API server.
+func (p *plane) server() string {
+	return "https://" + netip.AddrPortFrom(p.address, uint16(p.api)).String()
+}
+
+// serverNames are what the API server is called by its clients, in Pods too.
+func (p *plane) serverNames() []string {
+	return []string{
+		p.address.String(), firstAddress(p.services),
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}
 }
 
 // launch starts a program of the control plane.
@@ -217,7 +228,7 @@ func (s *starter) path(parts ...string) string {
 	return filepath.Join(append([]string{s.opts.Dir}, parts...)...)
 }
 
-func (s *starter) say(format string, args ...any) {
+func (s *starter) sayf(format string, args ...any) {
 	fmt.Fprintf(s.opts.Log, "cluster: %s (%s)\n", fmt.Sprintf(format, args...), time.Since(s.began).Round(100*time.Millisecond))
 }
 

@@ -21,6 +21,7 @@ func stub(source string) module {
 const trivial = "package main\n\nfunc main() {}\n"
 
 func options(t *testing.T) Options {
+	t.Helper()
 	return Options{CacheDir: t.TempDir(), Log: io.Discard}
 }
 

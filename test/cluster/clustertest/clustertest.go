@@ -57,14 +57,14 @@ func Main(m *testing.M, opts cluster.Options) {
 }
 
 // Shared returns the cluster of this test binary. With -short the test is skipped.
-func Shared(t testing.TB) *cluster.Cluster {
-	t.Helper()
+func Shared(tb testing.TB) *cluster.Cluster {
+	tb.Helper()
 	if testing.Short() {
-		t.Skip("needs a cluster")
+		tb.Skip("needs a cluster")
 	}
 	shared.once.Do(start)
 	if shared.err != nil {
-		t.Fatal(shared.err)
+		tb.Fatal(shared.err)
 	}
 	return shared.cluster
 }
@@ -90,29 +90,29 @@ func start() {
 }
 
 // Client returns a client of the shared cluster.
-func Client(t testing.TB) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(Shared(t).RESTConfig())
+func Client(tb testing.TB) kubernetes.Interface {
+	tb.Helper()
+	client, err := kubernetes.NewForConfig(Shared(tb).RESTConfig())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return client
 }
 
 // Namespace makes a namespace in the shared cluster and deletes it after the test.
-func Namespace(t testing.TB) string {
-	t.Helper()
-	client := Client(t)
+func Namespace(tb testing.TB) string {
+	tb.Helper()
+	client := Client(tb)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	made, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	made, err := client.CoreV1().Namespaces().Create(tb.Context(), namespace, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		// The test's own context has ended by now.
 		err := client.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{})
 		if err != nil {
-			t.Errorf("delete namespace %s: %v", made.Name, err)
+			tb.Errorf("delete namespace %s: %v", made.Name, err)
 		}
 	})
 	return made.Name

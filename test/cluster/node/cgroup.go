@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -36,7 +37,7 @@ func hierarchies() ([]string, error) {
 }
 
 // MakeCgroups makes the cgroup of the name in every hierarchy, ready to hold
-// processes. The kubelet puts its Pods below it.
+// what a kubelet puts below it.
 func MakeCgroups(name string) error {
 	mounts, err := hierarchies()
 	if err != nil {
@@ -47,7 +48,7 @@ func MakeCgroups(name string) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := errors.Join(inheritCPUs(mount, dir), enableControllers(mount, dir)); err != nil {
+		if err := errors.Join(inheritCPUs(mount, dir), borrowControllers(mount, dir)); err != nil {
 			return fmt.Errorf("prepare cgroup %s: %w", dir, err)
 		}
 	}
@@ -71,21 +72,81 @@ func inheritCPUs(parent, dir string) error {
 	return nil
 }
 
-// enableControllers passes on what the parent of a v2 cgroup offers it.
-func enableControllers(parent, dir string) error {
-	offered, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if errors.Is(err, fs.ErrNotExist) {
+// kubeletControllers are what a kubelet asks of its cgroup in the one
+// hierarchy of v2, as far as the machine has them.
+var kubeletControllers = []string{"cpu", "cpuset", "memory", "hugetlb", "pids"}
+
+// borrowedPrefix begins the name of an empty cgroup that remembers a
+// controller which was off before a cluster came. Of several clusters each
+// remembers it, and the last one to go turns it off.
+const borrowedPrefix = "borrowed."
+
+// borrowControllers turns the kubelet's controllers on, from the root of a v2
+// hierarchy down to the cluster's cgroup.
+func borrowControllers(root, dir string) error {
+	available, err := readWords(filepath.Join(root, "cgroup.controllers"))
+	if errors.Is(err, fs.ErrNotExist) { // v1
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, controller := range strings.Fields(string(offered)) {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+	enabled, err := readWords(filepath.Join(root, subtreeControl))
+	if err != nil {
+		return err
+	}
+	for _, controller := range kubeletControllers {
+		if !slices.Contains(available, controller) {
+			continue
+		}
+		others, err := filepath.Glob(filepath.Join(root, "fairlead-*", borrowedPrefix+controller))
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(enabled, controller) || len(others) > 0 {
+			if err := os.Mkdir(filepath.Join(dir, borrowedPrefix+controller), 0o755); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(control(root, "+"+controller), control(dir, "+"+controller)); err != nil {
 			return fmt.Errorf("enable %s: %w", controller, err)
 		}
 	}
 	return nil
+}
+
+// returnControllers turns off what borrowControllers has turned on. Another
+// cluster that still needs a controller keeps it: the kernel refuses then.
+func returnControllers(root, dir string) error {
+	markers, err := filepath.Glob(filepath.Join(dir, borrowedPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, marker := range markers {
+		controller := strings.TrimPrefix(filepath.Base(marker), borrowedPrefix)
+		if err := control(dir, "-"+controller); err != nil {
+			return fmt.Errorf("disable %s: %w", controller, err)
+		}
+		if err := control(root, "-"+controller); err != nil && !errors.Is(err, syscall.EBUSY) {
+			return fmt.Errorf("disable %s: %w", controller, err)
+		}
+		if err := os.Remove(marker); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subtreeControl says which controllers the children of a v2 cgroup have.
+const subtreeControl = "cgroup.subtree_control"
+
+func control(dir, change string) error {
+	return os.WriteFile(filepath.Join(dir, subtreeControl), []byte(change), 0o644)
+}
+
+func readWords(path string) ([]string, error) {
+	data, err := os.ReadFile(path)
+	return strings.Fields(string(data)), err
 }
 
 // RemoveCgroups removes the cgroup of the name from every hierarchy, with all
@@ -98,7 +159,7 @@ func RemoveCgroups(ctx context.Context, name string) error {
 	}
 	for _, mount := range mounts {
 		for {
-			err := removeTree(filepath.Join(mount, name))
+			err := removeCgroup(mount, filepath.Join(mount, name))
 			if err == nil {
 				break
 			}
@@ -110,6 +171,28 @@ func RemoveCgroups(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+func removeCgroup(root, dir string) error {
+	children, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if !child.IsDir() || strings.HasPrefix(child.Name(), borrowedPrefix) {
+			continue
+		}
+		if err := removeTree(filepath.Join(dir, child.Name())); err != nil {
+			return err
+		}
+	}
+	if err := returnControllers(root, dir); err != nil {
+		return err
+	}
+	return removeTree(dir)
 }
 
 // removeTree removes directories from the leaves up; the files of a cgroup go

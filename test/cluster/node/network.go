@@ -184,12 +184,17 @@ func drawMAC() string {
 	return mac.String()
 }
 
+// present tells whether the interface is there and ours.
+func present(link ledger.Link) bool {
+	found, err := net.InterfaceByName(link.Name)
+	return err == nil && found.HardwareAddr.String() == link.MAC
+}
+
 // RemoveLink deletes the link, if it is there and ours, and waits until it is
 // gone. The kernel also deletes it by itself some time after the node's end.
 func RemoveLink(ctx context.Context, link ledger.Link) error {
 	for {
-		found, err := net.InterfaceByName(link.Name)
-		if err != nil || found.HardwareAddr.String() != link.MAC {
+		if !present(link) {
 			return nil
 		}
 		_, removeErr := run(ctx, "ip", "link", "delete", link.Name)

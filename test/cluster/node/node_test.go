@@ -133,6 +133,97 @@ func TestInitRefusesToChangeTheHost(t *testing.T) {
 	}
 }
 
+// The hierarchies of these tests are test doubles: plain directories, in which
+// a control file holds the last thing that was written to it.
+func unified(t *testing.T, available, enabled string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for file, text := range map[string]string{"cgroup.controllers": available, subtreeControl: enabled} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func borrow(t *testing.T, root, name string) []string {
+	t.Helper()
+	dir := filepath.Join(root, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := borrowControllers(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	return borrowed(t, dir)
+}
+
+func borrowed(t *testing.T, dir string) []string {
+	t.Helper()
+	markers, err := filepath.Glob(filepath.Join(dir, borrowedPrefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range markers {
+		markers[i] = strings.TrimPrefix(filepath.Base(markers[i]), borrowedPrefix)
+	}
+	return markers
+}
+
+func TestBorrowedControllersAreRemembered(t *testing.T) {
+	for _, tc := range []struct {
+		name, available, enabled string
+		want                     []string
+	}{
+		{name: "controllers that were on are not ours to turn off", available: "cpu memory pids", enabled: "cpu memory pids"},
+		{name: "controllers that were off are", available: "cpu cpuset memory pids", enabled: "memory pids", want: []string{"cpu", "cpuset"}},
+		{name: "controllers that the kubelet does not ask for are left alone", available: "io rdma memory", enabled: "memory"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, borrow(t, unified(t, tc.available, tc.enabled), "fairlead-a")); diff != "" {
+				t.Errorf("borrowed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("second cluster remembers what the first one borrowed", func(t *testing.T) {
+		root := unified(t, "cpu memory", "memory")
+		borrow(t, root, "fairlead-a")
+		if err := os.WriteFile(filepath.Join(root, subtreeControl), []byte("cpu memory"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"cpu"}, borrow(t, root, "fairlead-b")); diff != "" {
+			t.Errorf("borrowed (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestBorrowedControllersAreReturned(t *testing.T) {
+	root := unified(t, "cpu memory", "memory")
+	borrow(t, root, "fairlead-a")
+	dir := filepath.Join(root, "fairlead-a")
+	if err := returnControllers(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{dir, root} {
+		if text, err := os.ReadFile(filepath.Join(where, subtreeControl)); err != nil || string(text) != "-cpu" {
+			t.Errorf("last change of the controllers: %q, %v; want -cpu", text, err)
+		}
+	}
+	if left := borrowed(t, dir); len(left) > 0 {
+		t.Errorf("still remembered: %v", left)
+	}
+}
+
+func TestHierarchyOfV1HasNoControllersToBorrow(t *testing.T) {
+	root := t.TempDir()
+	if err := borrowControllers(root, root); err != nil {
+		t.Fatal(err)
+	}
+	if left := borrowed(t, root); len(left) > 0 {
+		t.Errorf("borrowed: %v", left)
+	}
+}
+
 func TestRemoveTree(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "group")
 	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o755); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -26,10 +27,7 @@ var needed = map[string]string{
 // InstallPackages installs the Debian packages that this machine lacks and
 // says which. They stay installed when the cluster goes.
 func InstallPackages(ctx context.Context, log io.Writer) error {
-	missing := missingPackages(func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
+	missing := missingPackages(exists)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -73,17 +71,15 @@ func aptGet(ctx context.Context, args ...string) error {
 // stopService stops the service that the containerd package starts on a
 // machine with systemd: nobody asked for it, and the node runs its own.
 func stopService(ctx context.Context, log io.Writer, installed []string) error {
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
+	if !exists("/run/systemd/system") || !slices.Contains(installed, "containerd") {
 		return nil
 	}
-	for _, name := range installed {
-		if name != "containerd" {
-			continue
-		}
-		fmt.Fprintln(log, "cluster: stopping containerd.service, which the package has started and a node does not use")
-		if _, err := run(ctx, "systemctl", "disable", "--now", "containerd.service"); err != nil {
-			return err
-		}
-	}
-	return nil
+	fmt.Fprintln(log, "cluster: stopping containerd.service, which the package has started and a node does not use")
+	_, err := run(ctx, "systemctl", "disable", "--now", "containerd.service")
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

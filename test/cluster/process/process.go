@@ -63,7 +63,7 @@ func Marked(id string) ([]int, error) {
 		if err != nil { // ended meanwhile, or another user's
 			continue
 		}
-		for _, entry := range bytes.Split(data, []byte{0}) {
+		for entry := range bytes.SplitSeq(data, []byte{0}) {
 			if bytes.Equal(entry, want) {
 				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 				if pid != os.Getpid() {
