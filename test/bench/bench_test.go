@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestParseUsage(t *testing.T) {
-	const status = "Name:\tfair lead\nVmHWM:\t   2048 kB\nVmRSS:\t   1024 kB\n"
+	const status = "Name:\tfair lead\nVmHWM:\t   2048 kB\nVmRSS:\t   1024 kB\nRssAnon:\t 512 kB\n"
 	for _, tc := range []struct {
 		name, stat, status string
 		want               usage
@@ -27,7 +27,7 @@ func TestParseUsage(t *testing.T) {
 		{
 			name: "program name with spaces and a parenthesis", status: status,
 			stat: "42 (fair) lead) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 9 0 100 1 2",
-			want: usage{cpu: 2 * time.Second, rss: 1 << 20, peak: 2 << 20},
+			want: usage{cpu: 2 * time.Second, rss: 1 << 20, peak: 2 << 20, anonymous: 512 << 10},
 		},
 		{name: "cut short", status: status, stat: "42 (fairlead) S 1", fails: true},
 		{name: "no memory", status: "Name:\tx\n", stat: "42 (x) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 0", fails: true},
@@ -46,7 +46,7 @@ func TestParseUsage(t *testing.T) {
 }
 
 func FuzzParseUsage(f *testing.F) {
-	f.Add("42 (x) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 0", "VmHWM: 1 kB\nVmRSS: 1 kB\n")
+	f.Add("42 (x) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 0", "VmHWM: 1 kB\nVmRSS: 1 kB\nRssAnon: 1 kB\n")
 	f.Fuzz(func(_ *testing.T, stat, status string) {
 		_, _ = parseUsage(stat, status) // must not panic
 	})
@@ -125,8 +125,8 @@ func TestReport(t *testing.T) {
 			each: []time.Duration{2 * time.Second, 8 * time.Second}, tally: tally, idleFor: 30 * time.Second,
 			cpu: 2 * time.Second, idleCPU: 100 * time.Millisecond, atRest: usage{rss: 60 << 20, peak: 80 << 20, heap: 20 << 20},
 			foreign: &foreignMemory{
-				objects: 1000, before: usage{rss: 60 << 20, heap: 20 << 20},
-				live: usage{rss: 61 << 20, heap: 20 << 20}, restarted: usage{rss: 60 << 20, heap: 21 << 20},
+				objects: 1000, before: usage{rss: 60 << 20, anonymous: 30 << 20, heap: 20 << 20},
+				live: usage{rss: 61 << 20, anonymous: 30 << 20, heap: 20 << 20}, restarted: usage{rss: 60 << 20, anonymous: 31 << 20, heap: 21 << 20},
 			},
 		},
 		{clusters: 7, all: time.Second, each: []time.Duration{time.Second}, idleFor: 30 * time.Second, idle: counts.Tally{Reads: 2}},

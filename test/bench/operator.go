@@ -116,6 +116,7 @@ func (p *operator) alive() error {
 type usage struct {
 	cpu       time.Duration
 	rss, peak int64 // bytes
+	anonymous int64 // bytes of rss that are not pages of files, which come and go with the page cache
 	heap      int64 // bytes in use, by its own metrics
 }
 
@@ -160,9 +161,10 @@ func parseUsage(stat, status string) (usage, error) {
 	system, errSystem := strconv.ParseInt(fields[12], 10, 64)
 	rss, errRSS := statusBytes(status, "VmRSS:")
 	peak, errPeak := statusBytes(status, "VmHWM:")
+	anonymous, errAnonymous := statusBytes(status, "RssAnon:")
 	return usage{
-		cpu: time.Duration(user+system) * time.Second / ticksPerSecond, rss: rss, peak: peak,
-	}, errors.Join(errUser, errSystem, errRSS, errPeak)
+		cpu: time.Duration(user+system) * time.Second / ticksPerSecond, rss: rss, peak: peak, anonymous: anonymous,
+	}, errors.Join(errUser, errSystem, errRSS, errPeak, errAnonymous)
 }
 
 func statusBytes(status, name string) (int64, error) {
@@ -195,7 +197,7 @@ func (p *operator) settledMemory(ctx context.Context, over time.Duration) (usage
 			if err != nil {
 				return usage{}, err
 			}
-			least.rss, least.heap = min(least.rss, u.rss), min(least.heap, u.heap)
+			least.rss, least.anonymous, least.heap = min(least.rss, u.rss), min(least.anonymous, u.anonymous), min(least.heap, u.heap)
 			least.cpu, least.peak = u.cpu, u.peak
 		}
 	}

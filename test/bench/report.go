@@ -115,20 +115,24 @@ func rows() []row {
 }
 
 func (f *foreignMemory) print(w io.Writer, o options) {
-	each := func(after, before int64) string {
-		return fmt.Sprintf("%.0f B per object", float64(after-before)/float64(f.objects))
-	}
 	fmt.Fprintf(w, "\nMemory with %d foreign objects (ConfigMaps and Secrets, %d bytes each); aim: at most %.0f B per object\n",
 		f.objects, o.foreignSize, existing.foreignBytesWanted)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tRSS\t\theap\t\t")
-	fmt.Fprintf(table, "before\t%s\t\t%s\t\t\n", mebibytes(f.before.rss), mebibytes(f.before.heap))
+	fmt.Fprintln(table, "\tbefore\tadded while it runs\tper object\trestarted with them\tper object\t")
 	for _, line := range []struct {
 		name string
-		u    usage
-	}{{"added while it runs", f.live}, {"restarted with them", f.restarted}} {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", line.name, mebibytes(line.u.rss), each(line.u.rss, f.before.rss),
-			mebibytes(line.u.heap), each(line.u.heap, f.before.heap))
+		of   func(usage) int64
+	}{
+		{"RSS", func(u usage) int64 { return u.rss }},
+		{"RSS without files", func(u usage) int64 { return u.anonymous }},
+		{"heap", func(u usage) int64 { return u.heap }},
+	} {
+		before := line.of(f.before)
+		fmt.Fprintf(table, "%s\t%s\t", line.name, mebibytes(before))
+		for _, after := range []int64{line.of(f.live), line.of(f.restarted)} {
+			fmt.Fprintf(table, "%s\t%.0f B\t", mebibytes(after), float64(after-before)/float64(f.objects))
+		}
+		fmt.Fprintln(table)
 	}
 	_ = table.Flush() // w keeps the error
 	fmt.Fprintf(w, "requests of the operator while they were added: %d, and %d watches begun\n", f.requestsMeantime.Restless(), f.requestsMeantime.Watches)
