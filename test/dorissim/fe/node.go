@@ -63,7 +63,7 @@ var DefaultPace = Pace{
 	Quorum: quorum.Timing{
 		Heartbeat: 300 * time.Millisecond, ElectionMin: 2 * time.Second, ElectionMax: 4 * time.Second, Commit: 8 * time.Second,
 	},
-	Heartbeat: time.Second, Schedule: time.Second, Moves: 10,
+	Heartbeat: time.Second, Schedule: time.Second, Moves: 4,
 }
 
 // Node is a frontend.

@@ -110,11 +110,13 @@ find_master() {
 # Makes the configured user while root still has no password. A name that exists is left as it is.
 ensure_user() {
     [[ $ADMIN_USER == root || -z $ADMIN_PASSWD ]] && return 0
-    local grants
+    local grants quoted
     grants=$(timeout 15 mysql --connect-timeout=2 --batch -h "$MASTER_HOST" -P "$FE_QUERY_PORT" -u root -e "show all grants" 2>/dev/null) || return 0
     grep -q "'$ADMIN_USER'@" <<<"$grants" && return 0
     log "creating user $ADMIN_USER"
-    sql "$MASTER_HOST" "CREATE USER '$ADMIN_USER' IDENTIFIED BY '$ADMIN_PASSWD'" >/dev/null || log "user $ADMIN_USER was not created"
+    quoted=${ADMIN_PASSWD//\\/\\\\}
+    quoted=${quoted//\'/\'\'}
+    sql "$MASTER_HOST" "CREATE USER '$ADMIN_USER' IDENTIFIED BY '$quoted'" >/dev/null || log "user $ADMIN_USER was not created"
     sql "$MASTER_HOST" "GRANT NODE_PRIV ON *.*.* TO $ADMIN_USER" >/dev/null || log "NODE_PRIV was not granted to $ADMIN_USER"
 }
 

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -107,9 +108,13 @@ func runFE(ctx context.Context, args []string, log *slog.Logger) error {
 			return err
 		}
 	}
+	pace := fe.DefaultPace
+	if n, err := strconv.Atoi(os.Getenv("DORISSIM_TABLET_MOVES")); err == nil {
+		pace.Moves = n
+	}
 	node, err := fe.Open(fe.Options{
 		Home: *home, Conf: *file, Host: *host, Helper: *helper, Recover: *alone, Version: version(),
-		Pace: fe.DefaultPace, Getenv: os.LookupEnv, Now: time.Now, Random: rand.Float64, Faults: set, Log: log,
+		Pace: pace, Getenv: os.LookupEnv, Now: time.Now, Random: rand.Float64, Faults: set, Log: log,
 	})
 	if err != nil {
 		return err
