@@ -32,9 +32,8 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		p.want(record, live(w.OwnMaps, record.Name), "record that the frontends have served")
 	}
 	for _, c := range objects.Components {
-		p.gate(c)
-		for _, m := range objects.MissingFor(c.Type) {
-			p.build.Wait(plan.Wait{On: m.On, Reason: meta.ReasonMissingReference, Message: m.Message})
+		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
+			return plan.Plan{}, err
 		}
 		p.component(c)
 	}
@@ -80,24 +79,40 @@ func (p planner) want(rendered, live client.Object, reason string) {
 	p.build.Want(plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.causeOf(rendered, live)})
 }
 
-// gate makes backends wait until a frontend serves, unless frontends are
-// elsewhere or the backends exist already.
-func (p planner) gate(c Component) {
+// barriers are what a component waits for. Before the first of them the Pods of
+// the components before it are seen to: what is waited for may never come from a
+// Pod whose template was mended and which nobody replaces.
+func (p planner) barriers(c Component, missing []Missing) error {
+	closed := p.gateClosed(c)
+	if !closed && len(missing) == 0 {
+		return nil
+	}
+	if err := p.roll(); err != nil {
+		return err
+	}
+	if closed {
+		p.build.Wait(plan.Wait{
+			On:      plan.Ref{Kind: "StatefulSet", Namespace: p.dc.Namespace, Name: StatefulSetName(p.dc.Name, dorisv1.ComponentFE)},
+			Reason:  meta.ReasonWaitingForComponent,
+			Message: "backends are made when a frontend serves",
+		})
+	}
+	for _, m := range missing {
+		p.build.Wait(plan.Wait{On: m.On, Reason: meta.ReasonMissingReference, Message: m.Message})
+	}
+	return nil
+}
+
+// gateClosed tells whether backends wait until a frontend serves. They do not
+// when frontends are elsewhere or the backends exist already.
+func (p planner) gateClosed(c Component) bool {
 	if c.Type == dorisv1.ComponentFE || p.dc.Spec.FeSpec == nil {
-		return
+		return false
 	}
 	if external, _ := externalFrontends(specOf(p.dc, c.Type)); len(external) > 0 {
-		return
+		return false
 	}
-	if p.world.StatefulSets[c.StatefulSet.Name] != nil || servingFrontends(p.world) > 0 {
-		return
-	}
-	name := StatefulSetName(p.dc.Name, dorisv1.ComponentFE)
-	p.build.Wait(plan.Wait{
-		On:      plan.Ref{Kind: "StatefulSet", Namespace: p.dc.Namespace, Name: name},
-		Reason:  meta.ReasonWaitingForComponent,
-		Message: "backends are made when a frontend serves",
-	})
+	return p.world.StatefulSets[c.StatefulSet.Name] == nil && servingFrontends(p.world) == 0
 }
 
 func (p planner) component(c Component) {
