@@ -208,8 +208,12 @@ func (r *References) readDone(ref referred, seen uint64, c content, ok bool) {
 	}
 }
 
-// announce tells that a referred object now has this version; empty when it is
-// gone. Objects that nobody names cost nothing.
+// Announce tells that the ConfigMap or Secret of a name now has this version;
+// empty when it is gone. Objects that nobody names cost nothing.
+func (r *References) Announce(kind string, key types.NamespacedName, version string) {
+	r.announce(referred{kind: kind, key: key}, version)
+}
+
 func (r *References) announce(ref referred, version string) {
 	for _, u := range r.invalidate(ref, version) {
 		r.notify(u)
