@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -98,15 +99,12 @@ func metadataOf(o client.Object) metav1.PartialObjectMetadata {
 	}
 }
 
-// assignTo fills into with the content of an object of the same type.
+// assignTo fills into with from, a copy of an object of the same type.
 func assignTo(from, into client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
-	if err != nil {
-		return err
+	f, i := reflect.ValueOf(from), reflect.ValueOf(into)
+	if f.Type() != i.Type() {
+		return fmt.Errorf("a %T is stored, a %T was asked for", from, into)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {
-		return err
-	}
-	into.GetObjectKind().SetGroupVersionKind(from.GetObjectKind().GroupVersionKind())
+	i.Elem().Set(f.Elem())
 	return nil
 }

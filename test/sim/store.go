@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,23 +156,12 @@ func (s *Store) SetStatus(o client.Object) error {
 	if !exists {
 		return apierrors.NewNotFound(resource(key), key.Name)
 	}
-	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return err
+	changed := copyOf(live)
+	from, to := reflect.ValueOf(copyOf(o)).Elem().FieldByName("Status"), reflect.ValueOf(changed).Elem().FieldByName("Status")
+	if !from.IsValid() || from.Type() != to.Type() {
+		return fmt.Errorf("a %T has no status of a %T", o, live)
 	}
-	all, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
-		return err
-	}
-	all["status"] = to["status"]
-	changed, err := s.empty(key)
-	if err != nil {
-		return err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all, changed); err != nil {
-		return err
-	}
-	changed.GetObjectKind().SetGroupVersionKind(key.Kind)
+	to.Set(from)
 	_, _, err = s.put(key, changed, live, true)
 	return err
 }
