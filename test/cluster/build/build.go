@@ -170,7 +170,7 @@ func (m module) programsAmong(all []Program) []Program {
 func (m module) compile(ctx context.Context, g goCommand, p Program, to string) error {
 	tmp := to + ".tmp"
 	defer os.Remove(tmp)
-	args := []string{"build", "-v", "-trimpath", "-o", tmp, "-ldflags", m.ldflags, m.packages[p]}
+	args := []string{"build", "-v", "-trimpath", "-o", tmp, "-ldflags", m.ldflags, "-tags", m.tags, m.packages[p]}
 	if err := g.progress(ctx, string(p), args...); err != nil {
 		return err
 	}

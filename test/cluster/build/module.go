@@ -23,6 +23,7 @@ type module struct {
 	packages map[Program]string // program to package path
 	main     string             // source of the module's own main package, if any
 	ldflags  string
+	tags     string // build tags
 	// staging says that the required module replaces modules by directories of
 	// its own repository, which are published at v0.<minor>.<patch> as well.
 	staging string
@@ -58,7 +59,10 @@ func kubernetes(version, minor, patch string) module {
 		require:  "k8s.io/kubernetes@v" + version,
 		packages: packages,
 		ldflags:  strings.Join(flags, " "),
-		staging:  "v0." + minor + "." + patch,
+		// Until 1.30 the controller manager has cloud providers built in, and
+		// their module is not published for every version.
+		tags:    "providerless",
+		staging: "v0." + minor + "." + patch,
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // needed maps a file that a real node needs to the Debian package that has it.
@@ -59,13 +62,27 @@ func missingPackages(exists func(path string) bool) []string {
 	return names
 }
 
+// aptGet runs to its end whatever becomes of the context and the terminal: a
+// package manager that is killed leaves half-installed packages. It waits for
+// another one that works on the same machine.
 func aptGet(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", args...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, out)
+	for tries := 0; ; tries++ {
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), "apt-get", args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return ctx.Err()
+		}
+		if tries == 60 || !bytes.Contains(out, []byte("Could not get lock")) {
+			return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(2 * time.Second):
+		}
 	}
-	return nil
 }
 
 // stopService stops the service that the containerd package starts on a
