@@ -44,7 +44,7 @@ func packetOf(caps uint32, rest string) []byte {
 }
 
 func TestParseLogin(t *testing.T) {
-	caps := uint32(mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_CONNECT_WITH_DB | mysql.CLIENT_PLUGIN_AUTH)
+	const caps uint32 = mysql.CLIENT_PROTOCOL_41 | mysql.CLIENT_SECURE_CONNECTION | mysql.CLIENT_CONNECT_WITH_DB | mysql.CLIENT_PLUGIN_AUTH
 	l, err := parseLogin(packetOf(caps, "root\x00\x03abcshop\x00mysql_native_password\x00"))
 	if err != nil {
 		t.Fatal(err)
