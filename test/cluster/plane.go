@@ -140,22 +140,13 @@ func (p *plane) apiFlags() []string {
 }
 
 func (p *plane) controllerFlags() []string {
-	flags := []string{
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", p.controllers),
-		"--permit-port-sharing",
-		"--tls-cert-file=" + p.ca.Cert("controllers"),
-		"--tls-private-key-file=" + p.ca.Key("controllers"),
-		"--leader-elect=false",
+	flags := append(p.clientFlags("controllers", p.controllers),
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file=" + p.ca.Key("service-account"),
-		"--root-ca-file=" + p.ca.Cert("ca"),
-		"--cluster-signing-cert-file=" + p.ca.Cert("ca"),
-		"--cluster-signing-key-file=" + p.ca.Key("ca"),
-		"--kube-api-qps=500",
-		"--kube-api-burst=1000",
-		"--profiling=false",
-	}
+		"--service-account-private-key-file="+p.ca.Key("service-account"),
+		"--root-ca-file="+p.ca.Cert("ca"),
+		"--cluster-signing-cert-file="+p.ca.Cert("ca"),
+		"--cluster-signing-key-file="+p.ca.Key("ca"),
+	)
 	for _, kind := range []string{"statefulset", "deployment", "replicaset", "job", "endpoint", "service-endpoint", "gc"} {
 		flags = append(flags, "--concurrent-"+kind+"-syncs=20")
 	}
@@ -163,29 +154,27 @@ func (p *plane) controllerFlags() []string {
 		// Simulated nodes send no heartbeat that is worth supervising.
 		flags = append(flags, "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller")
 	}
-	return append(flags, p.clientFlags("controllers")...)
+	return flags
 }
 
-func (p *plane) schedulerFlags() []string {
-	flags := []string{
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", p.scheduler),
-		"--permit-port-sharing",
-		"--tls-cert-file=" + p.ca.Cert("scheduler"),
-		"--tls-private-key-file=" + p.ca.Key("scheduler"),
-		"--leader-elect=false",
-		"--kube-api-qps=500",
-		"--kube-api-burst=1000",
-		"--profiling=false",
-	}
-	return append(flags, p.clientFlags("scheduler")...)
-}
+func (p *plane) schedulerFlags() []string { return p.clientFlags("scheduler", p.scheduler) }
 
-func (p *plane) clientFlags(name string) []string {
+// clientFlags are those of both programs that work through the API server:
+// their own server, and the identity that they work under.
+func (p *plane) clientFlags(name string, port int) []string {
 	config := p.path(pkiDir, name+"-client.config")
 	return []string{
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port),
+		"--permit-port-sharing",
+		"--tls-cert-file=" + p.ca.Cert(name),
+		"--tls-private-key-file=" + p.ca.Key(name),
 		"--kubeconfig=" + config,
 		"--authentication-kubeconfig=" + config,
 		"--authorization-kubeconfig=" + config,
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		"--leader-elect=false",
+		"--profiling=false",
 	}
 }
