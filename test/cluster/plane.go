@@ -19,6 +19,9 @@ type plane struct {
 	api, etcd, etcdPeer, controllers, scheduler int
 }
 
+// aggregatorName is who the API server is when it passes a request on.
+const aggregatorName = "front-proxy-client"
+
 // start starts the programs and waits until each answers and the default
 // service account, which every Pod needs, is there.
 func (p *plane) start(ctx context.Context, server string) error {
@@ -108,6 +111,15 @@ func (p *plane) apiFlags() []string {
 		"--tls-cert-file=" + p.ca.Cert("apiserver"),
 		"--tls-private-key-file=" + p.ca.Key("apiserver"),
 		"--client-ca-file=" + p.ca.Cert("ca"),
+		// Servers of further APIs, and the other programs' own servers, look
+		// these up.
+		"--requestheader-client-ca-file=" + p.ca.Cert("ca"),
+		"--requestheader-allowed-names=" + aggregatorName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + p.ca.Cert("aggregator"),
+		"--proxy-client-key-file=" + p.ca.Key("aggregator"),
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

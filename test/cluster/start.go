@@ -133,6 +133,7 @@ func (p *plane) writeFiles() error {
 		"etcd":           {Name: "etcd", Hosts: loopback},
 		"etcd-client":    {Name: "kube-apiserver-etcd-client"},
 		"apiserver":      {Name: "kube-apiserver", Hosts: append(p.serverNames(), loopback...)},
+		"aggregator":     {Name: aggregatorName},
 		"kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
 		"controllers":    {Name: "kube-controller-manager", Hosts: loopback},
 		"scheduler":      {Name: "kube-scheduler", Hosts: loopback},
