@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fairlead-dev/fairlead/test/cluster/ledger"
+)
+
+// call runs the program with the arguments and returns all that it says.
+func call(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestCommandsThatAreRefused(t *testing.T) {
+	unfinished := filepath.Join(t.TempDir(), "unfinished")
+	if _, err := ledger.Create(unfinished, ledger.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{name: "unknown kind of nodes", args: []string{"up", "--dir", none, "--nodes", "imaginary"}, want: "imaginary"},
+		{name: "flags of simnode without simulated nodes", args: []string{"up", "--dir", none, "--", "--nodes", "5"}, want: "simulated"},
+		{name: "argument before the dashes", args: []string{"up", "--dir", none, "--nodes", "simulated", "five"}, want: "five"},
+		{name: "directory that is in use", args: []string{"up", "--dir", unfinished}, want: "not empty"},
+		{name: "environment of no cluster", args: []string{"env", "--dir", none}, want: "no cluster"},
+		{name: "status of no cluster", args: []string{"status", "--dir", none}, want: "no cluster"},
+		{name: "status of a cluster that did not come up", args: []string{"status", "--dir", unfinished}, want: "not ready"},
+		{name: "image for no cluster", args: []string{"load-image", "--dir", none, "x.tar"}, want: "no cluster"},
+		{name: "no image", args: []string{"load-image", "--dir", none}, want: "at least 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := call(t, tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDownOfNoClusterIsDone(t *testing.T) {
+	out, err := call(t, "down", "--dir", filepath.Join(t.TempDir(), "none"))
+	if err != nil || !strings.Contains(out, "nothing to do") {
+		t.Errorf("down said %q, %v", out, err)
+	}
+}
+
+func TestDirectoryComesFromTheEnvironment(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "from-environment")
+	t.Setenv("FAIRLEAD_CLUSTER_DIR", dir)
+	if _, err := call(t, "status"); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("error = %v, want one about %s", err, dir)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for text, want := range map[string]string{
+		"/plain":     "'/plain'",
+		"/with room": "'/with room'",
+		"/it's":      `'/it'\''s'`,
+		"$(reboot)":  "'$(reboot)'",
+	} {
+		if got := quote(text); got != want {
+			t.Errorf("quote(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
