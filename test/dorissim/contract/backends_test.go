@@ -243,9 +243,14 @@ func TestRowsWrittenThroughAnyFrontendAreWrittenOnce(t *testing.T) {
 		exec(t, f, "CREATE TABLE IF NOT EXISTS shop.ships (id INT, name VARCHAR(32)) DISTRIBUTED BY HASH(id) BUCKETS 3 PROPERTIES (\"replication_num\" = \"3\")")
 		exec(t, f, "INSERT INTO shop.ships VALUES (1, 'Beagle'), (2, 'Fram'), (3, 'Endurance')")
 		for _, reader := range c.FEs {
-			eventually(t, "the reader has caught up", func() bool { return len(rows(t, reader, "select id, name from shop.ships")) >= 3*(i+1) })
-			if got := len(rows(t, reader, "select id, name from shop.ships")); got != 3*(i+1) {
-				t.Errorf("after write %d there are %d rows", i+1, got)
+			var got []row
+			eventually(t, "the reader has caught up", func() bool {
+				var err error
+				got, err = tryQuery(reader, "select id, name from shop.ships")
+				return err == nil && len(got) >= 3*(i+1)
+			})
+			if len(got) != 3*(i+1) {
+				t.Errorf("after write %d there are %d rows", i+1, len(got))
 			}
 		}
 	}
