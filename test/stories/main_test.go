@@ -1,0 +1,298 @@
+// Package stories proves the operator where Kubernetes is real: API server,
+// controllers and garbage collector, with simulated nodes (a test double of the
+// kubelet). The operator is the real one, as a process of its own that may be
+// killed, and has exactly the rights of the install manifest.
+//
+// After each story the history of its namespace is read again and held against
+// the promises that no story may break: see history_test.go.
+package stories
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fairlead-dev/fairlead/internal/operator"
+	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/cluster/audit"
+	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+)
+
+// operatorVariable makes this test binary the operator: it holds its settings.
+const operatorVariable = "FAIRLEAD_STORIES_OPERATOR"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(operatorVariable); text != "" {
+		if err := beOperator(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	clustertest.Main(m, cluster.Options{Nodes: cluster.None})
+}
+
+// settings are what an operator process is started with.
+type settings struct {
+	Kubeconfig      string
+	Systems         []string
+	Namespaces      []string
+	LeaderElect     bool
+	Metrics, Health string
+}
+
+func beOperator(text string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return operator.Run(ctx, cfg, operator.Options{
+		Systems: s.Systems, Namespaces: s.Namespaces, Workers: 16, Log: log,
+		LeaderElect: s.LeaderElect, LeaseNamespace: systemNamespace,
+		MetricsAddress: s.Metrics, HealthAddress: s.Health,
+	})
+}
+
+// process is an operator that runs.
+type process struct {
+	t        *testing.T
+	settings settings
+	log      string // file
+	cmd      *exec.Cmd
+	ended    chan struct{}
+	stopping bool
+}
+
+// operate starts the operator for the namespace of the story (or as the
+// options say) and ends it after the story.
+func (s *scene) operate(change ...func(*settings)) *process {
+	s.Helper()
+	p := &process{t: s.T, log: filepath.Join(s.TempDir(), "operator.log"), settings: settings{
+		Kubeconfig: operatorKubeconfig(s.T), Systems: operator.SystemNames(), Namespaces: []string{s.namespace},
+		Metrics: freeAddress(s.T), Health: freeAddress(s.T),
+	}}
+	for _, c := range change {
+		c(&p.settings)
+	}
+	s.op = p
+	mark, err := s.cluster.Audit().Mark()
+	if err != nil {
+		s.Fatal(err)
+	}
+	p.start()
+	s.Cleanup(func() {
+		p.end(syscall.SIGTERM)
+		s.mayDoAll(mark)
+		if s.Failed() {
+			s.Logf("the operator's last words:\n%s", tail(p.logged(), 6000))
+		}
+	})
+	return p
+}
+
+// mayDoAll holds that the rights of the install manifest were enough.
+func (s *scene) mayDoAll(mark audit.Mark) {
+	s.Helper()
+	entries, err := s.cluster.Audit().Since(mark)
+	if err != nil {
+		s.Fatal(err)
+	}
+	asked := false
+	for _, e := range entries {
+		if e.User != "system:serviceaccount:"+systemNamespace+":"+accountName {
+			continue
+		}
+		asked = true
+		if e.Code == http.StatusForbidden && !s.refusals {
+			s.Errorf("the operator may not %s %s in %q", e.Verb, e.Key().Resource, e.Namespace)
+		}
+	}
+	if !asked {
+		s.Error("the operator asked for nothing with its own account")
+	}
+}
+
+// start starts the process and waits until it says that it is up.
+func (p *process) start() {
+	p.t.Helper()
+	p.launch()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		if body, err := get("http://" + p.settings.Health + "/readyz"); err == nil && body != "" {
+			return
+		}
+		select {
+		case <-p.ended:
+			p.t.Fatalf("the operator ended:\n%s", tail(p.logged(), 4000))
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the operator is not up:\n%s", tail(p.logged(), 4000))
+		}
+	}
+}
+
+// launch starts the process and does not wait.
+func (p *process) launch() {
+	p.t.Helper()
+	text, err := json.Marshal(p.settings)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	log, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.ended, p.stopping = make(chan struct{}), false
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait()
+		close(ended)
+	}(p.cmd, p.ended)
+}
+
+// end ends the process by the signal and waits for it.
+func (p *process) end(signal syscall.Signal) {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(signal)
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+	p.cmd = nil
+}
+
+func (p *process) logged() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (p *process) metrics() string {
+	p.t.Helper()
+	text, err := get("http://" + p.settings.Metrics + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+func get(url string) (string, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return string(body), err
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func tail(text string, n int) string {
+	if len(text) > n {
+		return "…" + text[len(text)-n:]
+	}
+	return text
+}
+
+const (
+	systemNamespace = "fairlead-system"
+	accountName     = "fairlead"
+)
+
+var account struct {
+	once sync.Once
+	dir  string
+	file string
+	err  error
+}
+
+// operatorKubeconfig returns a kubeconfig with the rights of the operator's own
+// ServiceAccount and no others.
+func operatorKubeconfig(t *testing.T) string {
+	t.Helper()
+	account.once.Do(func() { account.file, account.err = writeKubeconfig(clustertest.Shared(t).RESTConfig()) })
+	if account.err != nil {
+		t.Fatal(account.err)
+	}
+	return account.file
+}
+
+func writeKubeconfig(admin *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return "", err
+	}
+	token, err := client.CoreV1().ServiceAccounts(systemNamespace).CreateToken(context.Background(), accountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	dir, err := os.MkdirTemp("", "fairlead-stories-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "kubeconfig")
+	return file, clientcmd.WriteToFile(*config, file)
+}

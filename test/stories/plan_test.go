@@ -1,0 +1,178 @@
+package stories
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
+	clistatus "github.com/fairlead-dev/fairlead/internal/cli/status"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/test/counts"
+)
+
+const pluginAgent = "kubectl-fairlead"
+
+// plugin runs a verb of the plugin and returns what it prints.
+func (s *scene) plugin(verb string, args ...string) string {
+	s.Helper()
+	flags := genericclioptions.NewConfigFlags(true)
+	kubeconfig := s.cluster.Kubeconfig()
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &s.namespace
+	var out bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
+	cmd := cliplan.Command(flags, streams)
+	if verb == "status" {
+		cmd = clistatus.Command(flags, streams)
+	}
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	if err := cmd.ExecuteContext(s.Context()); err != nil {
+		s.Fatalf("%s %v: %v\n%s", verb, args, err, out.String())
+	}
+	return out.String()
+}
+
+// planned asks the plugin about an edit of the cluster doris.
+func (s *scene) planned(edit func(*dorisv1.DorisCluster)) cliplan.Result {
+	s.Helper()
+	dc := s.doris("doris")
+	edit(dc)
+	manifest := dorisv1.DorisCluster{TypeMeta: dc.TypeMeta, Spec: dc.Spec}
+	manifest.SetGroupVersionKind(dorisv1.GroupVersionKind())
+	manifest.Name, manifest.Namespace = dc.Name, dc.Namespace
+	text, err := yaml.Marshal(manifest)
+	if err != nil {
+		s.Fatal(err)
+	}
+	file := filepath.Join(s.TempDir(), "doris.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	var results []cliplan.Result
+	if err := json.Unmarshal([]byte(s.plugin("plan", "-f", file, "-o", "json")), &results); err != nil {
+		s.Fatal(err)
+	}
+	if len(results) != 1 {
+		s.Fatalf("%d plans", len(results))
+	}
+	return results[0]
+}
+
+// TestWhatHappensIsWhatWasPlanned plans some edits, carries them out, and
+// compares: the objects that change, and the Pods that are replaced.
+func TestWhatHappensIsWhatWasPlanned(t *testing.T) {
+	s := newScene(t)
+	s.operate()
+	s.create(strings.ReplaceAll(three, "replicas: 3", "replicas: 2"))
+	s.settled("doris")
+	mark, err := s.cluster.Audit().Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*dorisv1.DorisCluster)
+		pods []string
+	}{
+		{"an image", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:be-3.0.5" }, []string{"doris-be-0", "doris-be-1"}},
+		{"more replicas", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(3)) }, nil},
+		{"a Service", func(dc *dorisv1.DorisCluster) {
+			dc.Spec.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort}
+		}, nil},
+		{"nothing", func(*dorisv1.DorisCluster) {}, nil},
+	} {
+		s.quiet(time.Second)
+		p := s.planned(tc.edit)
+		before, went := s.versions(), len(s.history.went())
+		s.edit("doris", tc.edit)
+		s.settled("doris")
+		s.quiet(time.Second)
+		var wanted, pods []string
+		for _, c := range p.Changes {
+			name := c.Object.String()
+			switch {
+			case c.Object.Kind == "Pod" && c.Effect == plan.EffectRestartPod:
+				pods = append(pods, c.Object.Name)
+			case c.Verdict == plan.VerdictApply && !slices.Contains(wanted, name):
+				wanted = append(wanted, name)
+			}
+		}
+		slices.Sort(wanted)
+		slices.Sort(pods)
+		replaced := slices.Sorted(slices.Values(s.history.went()[went:]))
+		if diff := cmp.Diff(wanted, s.changedSince(before)); diff != "" {
+			t.Errorf("%s: objects (-planned +happened):\n%s", tc.name, diff)
+		}
+		if diff := cmp.Diff(pods, replaced); diff != "" {
+			t.Errorf("%s: Pods (-planned +happened):\n%s", tc.name, diff)
+		}
+		if diff := cmp.Diff(tc.pods, pods); diff != "" {
+			t.Errorf("%s: Pods (-want +planned):\n%s", tc.name, diff)
+		}
+	}
+	text := s.plugin("status", "doris")
+	for _, part := range []string{"DorisCluster " + s.namespace + "/doris", "Ready", "2 running", "3 running", "available"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("status does not say %q:\n%s", part, text)
+		}
+	}
+	if text := s.plugin("plan", "doris"); !strings.Contains(text, "nothing to do") {
+		t.Errorf("the plan of a settled cluster:\n%s", text)
+	}
+	tally, err := counts.Client{Log: s.cluster.Audit(), Agent: pluginAgent}.Since(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the plugin: %s", tally.Summary())
+	if tally.Writes()+tally.Events > 0 || tally.Reads == 0 {
+		t.Errorf("the plugin wrote, or did not even read:\n%s", tally)
+	}
+}
+
+// versions are what tells one state of the operator's objects from the next:
+// the generation of what has one that counts, else the resource version.
+func (s *scene) versions() map[string]string {
+	s.Helper()
+	out := map[string]string{}
+	for kind, list := range ownKinds() {
+		for _, o := range s.list(list) {
+			if !strings.HasPrefix(o.GetName(), "doris-") {
+				continue
+			}
+			fields := []string{o.GetName()}
+			for _, m := range o.GetManagedFields() {
+				if strings.HasPrefix(m.Manager, "fairlead") {
+					fields = append(fields, m.Time.String(), m.FieldsV1.String())
+				}
+			}
+			out[kind+"/"+o.GetName()] = strings.Join(fields, " ")
+		}
+	}
+	return out
+}
+
+// changedSince lists the objects that the operator has applied anew.
+func (s *scene) changedSince(before map[string]string) []string {
+	s.Helper()
+	var changed []string
+	for name, version := range s.versions() {
+		if before[name] != version {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
