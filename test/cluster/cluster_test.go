@@ -142,7 +142,6 @@ func TestDownAfterUpWasKilled(t *testing.T) {
 	}
 	clustertest.Shared(t) // builds the programs first
 	for _, m := range []moment{
-		{after: 20 * time.Millisecond},
 		{after: 100 * time.Millisecond},
 		{said: "etcd and API server started"},
 		{said: "API server ready"},
