@@ -1,9 +1,10 @@
 // Package apply is the only package that writes to Kubernetes.
 //
-// Objects that Fairlead renders go by server-side apply. An apply is sent at
-// most once for one intent and one live resource version: where a webhook
-// rewrites what we own, one apply is made and then there is quiet. Where another
-// writer puts its own value back each time, ours is sent less and less often.
+// Objects that Fairlead renders go by server-side apply. Where a webhook
+// rewrites what we own, one apply is made and then there is quiet (but for one
+// attempt every few minutes, since nothing tells when the webhook is gone). Where
+// another writer puts its own value back each time, ours is sent less and less
+// often.
 //
 // Every kind that is written must be one that the system watches: a write waits
 // until the cache has seen it.

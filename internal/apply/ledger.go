@@ -18,8 +18,7 @@ type ContestedError struct {
 	Object plan.Ref
 	// What of the object is contested.
 	What string
-	// RetryAfter is when another attempt is due; zero when only a change of the
-	// object can be the reason for one.
+	// RetryAfter is when another attempt is due.
 	RetryAfter time.Duration
 }
 
@@ -27,9 +26,10 @@ func (e *ContestedError) Error() string {
 	return fmt.Sprintf("%s: somebody else keeps changing what the operator sets (%s)", e.Object, e.What)
 }
 
-// Ledger remembers the last apply of each object, so that one intent is sent at
-// most once for one live version, and less and less often while another writer
-// undoes it. It is safe for concurrent use.
+// Ledger remembers the last apply of each object, so that one intent is not
+// sent again for the same live version (but to see, after a long pause, whether
+// what rewrites it is gone), and less and less often while another writer undoes
+// it. It is safe for concurrent use.
 type Ledger struct {
 	now func() time.Time
 
@@ -88,10 +88,11 @@ func (l *Ledger) check(owner types.NamespacedName, key sentKey, intent [sha256.S
 	if !ok || s.intent != intent {
 		return nil
 	}
+	pause := s.pause()
 	if step.Live != "" && (s.before == step.Live || s.after == step.Live) {
-		return &ContestedError{Object: step.Target(), What: step.Reason}
+		pause = longestPause
 	}
-	if wait := s.pause() - l.now().Sub(s.at); wait > 0 {
+	if wait := pause - l.now().Sub(s.at); wait > 0 {
 		return &ContestedError{Object: step.Target(), What: step.Reason, RetryAfter: wait}
 	}
 	return nil

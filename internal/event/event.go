@@ -19,6 +19,10 @@ type Event struct {
 	// Reason and Action are CamelCase words.
 	Reason, Action string
 	Message        string
+	// Related is the object that something was done to; zero when it is the
+	// custom resource itself. The API counts events with the same reason about
+	// the same two objects as one, and keeps the message of the first.
+	Related plan.Ref
 }
 
 // longest is the limit of the API for the note of an event.
@@ -26,6 +30,11 @@ const longest = 1024
 
 func normal(reason, action, message string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Message: bounded(message)}
+}
+
+func (e Event) on(o plan.Ref) Event {
+	e.Related = o
+	return e
 }
 
 // bounded shortens a message to what the API server takes.
@@ -38,19 +47,19 @@ func bounded(message string) string {
 }
 
 // Created tells that an object was made.
-func Created(o plan.Ref) Event { return normal("Created", "Create", "created "+o.String()) }
+func Created(o plan.Ref) Event { return normal("Created", "Create", "created "+o.String()).on(o) }
 
 // Updated tells that an object was changed.
-func Updated(o plan.Ref, why string) Event { return normal("Updated", "Update", about(o, why)) }
+func Updated(o plan.Ref, why string) Event { return normal("Updated", "Update", about(o, why)).on(o) }
 
 // Deleted tells that an object was removed.
-func Deleted(o plan.Ref, why string) Event { return normal("Deleted", "Delete", about(o, why)) }
+func Deleted(o plan.Ref, why string) Event { return normal("Deleted", "Delete", about(o, why)).on(o) }
 
 // Evicted tells that a Pod was evicted.
-func Evicted(o plan.Ref, why string) Event { return normal("Evicted", "Evict", about(o, why)) }
+func Evicted(o plan.Ref, why string) Event { return normal("Evicted", "Evict", about(o, why)).on(o) }
 
 // Called tells that something was asked of the data system.
-func Called(what string) Event { return normal("Called", "Call", what) }
+func Called(o plan.Ref, what string) Event { return normal("Called", "Call", what).on(o) }
 
 // Ready tells that everything is as the spec wants it.
 func Ready() Event { return normal("Ready", "Reconcile", "as the spec wants it") }

@@ -15,7 +15,7 @@ func TestEventsAreWhatTheAPIServerTakes(t *testing.T) {
 	long := strings.Repeat("é", 2000)
 	for name, e := range map[string]Event{
 		"created": Created(o), "updated": Updated(o, long), "deleted": Deleted(o, long), "evicted": Evicted(o, long),
-		"called": Called(long), "ready": Ready(), "stalled": Stalled("Reason", long), "held": ChangesHeld(long),
+		"called": Called(o, long), "ready": Ready(), "stalled": Stalled("Reason", long), "held": ChangesHeld(long),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if len(e.Message) > 1024 || !utf8.ValidString(e.Message) {
@@ -30,7 +30,8 @@ func TestEventsAreWhatTheAPIServerTakes(t *testing.T) {
 			}
 		})
 	}
-	if got := Updated(o, "update spec.x").Message; got != "Pod/fe-0: update spec.x" {
-		t.Errorf("message = %q", got)
+	got := Updated(o, "update spec.x")
+	if got.Message != "Pod/fe-0: update spec.x" || got.Related != o {
+		t.Errorf("event = %+v", got)
 	}
 }

@@ -53,7 +53,7 @@ func (rn *run[O, W]) contested(err *apply.ContestedError) {
 	if rn.failure == nil {
 		rn.failure = &status.Failure{Reason: reasonContested, Err: err, Permanent: true}
 	}
-	if err.RetryAfter > 0 && (rn.retry == 0 || err.RetryAfter < rn.retry) {
+	if rn.retry == 0 || err.RetryAfter < rn.retry {
 		rn.retry = err.RetryAfter
 	}
 }
@@ -74,7 +74,7 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 	case plan.Evict:
 		verb, err, ev = "evict", r.Writer.Evict(ctx, s), event.Evicted(s.Target(), s.Reason)
 	case plan.Call:
-		verb, err, ev = "call", r.System.Execute(ctx, rn.world, s.Operation), event.Called(s.Operation.Describe())
+		verb, err, ev = "call", r.System.Execute(ctx, rn.world, s.Operation), event.Called(s.Target(), s.Operation.Describe())
 	default:
 		return false, fmt.Errorf("unknown step %T", step)
 	}

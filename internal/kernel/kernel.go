@@ -93,6 +93,7 @@ type Parts[O Object, W any] struct {
 type Reconciler[O Object, W any] struct {
 	Parts[O, W]
 	conflicts workqueue.TypedRateLimiter[reconcile.Request]
+	restless  *restless
 	metrics   metrics
 }
 
@@ -101,6 +102,7 @@ func NewReconciler[O Object, W any](p Parts[O, W]) *Reconciler[O, W] {
 	return &Reconciler[O, W]{
 		Parts:     p,
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Minute),
+		restless:  newRestless(p.Now),
 		metrics:   metrics{system: p.Name},
 	}
 }
@@ -113,7 +115,7 @@ type run[O Object, W any] struct {
 	// observed and planned tell that world and plan are of the last pass.
 	observed, planned bool
 	failure           *status.Failure
-	// retry is when a contested step is due again; zero when an event decides.
+	// retry is when a contested step is due again; zero when there is none.
 	retry  time.Duration
 	done   []event.Event
 	writes int
@@ -134,6 +136,9 @@ func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request)
 		r.forget(req)
 		return reconcile.Result{}, nil
 	}
+	if wait := r.restless.pause(req, obj); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	obj.SetManagedFields(nil)
 	start := r.Now()
 	rn := &run[O, W]{obj: obj}
@@ -148,6 +153,7 @@ func (r *Reconciler[O, W]) forget(req reconcile.Request) {
 	r.References.Forget(req.NamespacedName)
 	r.Writer.Forget(req.NamespacedName)
 	r.conflicts.Forget(req)
+	r.restless.forget(req)
 }
 
 // passes observes, plans and applies until nothing is left to do now.
@@ -240,6 +246,10 @@ func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportEr
 	if rn.failure != nil && rn.failure.Reason != reasonContested {
 		err = rn.failure.Err
 	}
+	if rn.failure != nil && rn.failure.Reason == reasonNotSettling {
+		return reconcile.Result{RequeueAfter: r.restless.failed(req, rn.obj)}, nil
+	}
+	r.restless.forget(req)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: r.conflicts.When(req)}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -235,7 +236,7 @@ func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cach
 		Name: reg.Name, System: reg.System, New: reg.New, Client: c, Cache: objects, References: refs,
 		Writer: apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine, reg.Clock),
 		Emit: func(o O, e event.Event) {
-			recorder.Eventf(o, nil, e.Type, e.Reason, e.Action, "%s", e.Message)
+			recorder.Eventf(o, related(e), e.Type, e.Reason, e.Action, "%s", e.Message)
 		},
 		Now: reg.Clock, Timeout: reg.Timeout,
 	})
@@ -253,6 +254,14 @@ func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cach
 		return nil, fmt.Errorf("controller of %q: %w", reg.Name, err)
 	}
 	return ctrl, nil
+}
+
+// related is the object that an event is about besides the custom resource.
+func related(e event.Event) runtime.Object {
+	if e.Related.Kind == "" {
+		return nil
+	}
+	return &corev1.ObjectReference{Kind: e.Related.Kind, Namespace: e.Related.Namespace, Name: e.Related.Name}
 }
 
 // forever is how long a controller waits for its caches: a kind that cannot be
