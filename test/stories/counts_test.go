@@ -26,10 +26,7 @@ func TestASmallClusterCostsFewWrites(t *testing.T) {
 	s := newScene(t)
 	s.operate()
 	s.quiet(time.Second)
-	mark, err := s.cluster.Audit().Mark()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := s.mark()
 	s.create(small)
 	s.settled("doris")
 	s.quiet(2 * time.Second)
@@ -71,10 +68,7 @@ func TestIdleClustersCostNothing(t *testing.T) {
 	})
 	s.quiet(13 * time.Second) // an event that could not be written is tried again after ten seconds
 	stop := s.noise(s.namespace, other)
-	mark, err := s.cluster.Audit().Mark()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := s.mark()
 	time.Sleep(idle) // the time that is measured
 	tally, err := s.requests().Since(mark)
 	if err != nil {

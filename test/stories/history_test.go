@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,13 +30,11 @@ import (
 //   - a StatefulSet gets fewer replicas;
 //   - a claim is deleted.
 type history struct {
-	scene *scene
-	// deletes, set by a story that deletes the cluster itself, says that what
-	// goes from now on goes by that; ownDoing holds Pods that the story takes away.
-	mu       sync.Mutex
-	events   []happening
-	deletes  int64
-	ownDoing map[string]bool
+	mu     sync.Mutex
+	events []happening
+	// deletes is how long the history was when the story itself deleted its
+	// cluster; zero if it does not.
+	deletes int
 
 	stop  context.CancelFunc
 	kinds sync.WaitGroup
@@ -48,7 +48,7 @@ type happening struct {
 
 func watchHistory(s *scene) *history {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &history{scene: s, stop: cancel, ownDoing: map[string]bool{}}
+	h := &history{stop: cancel}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.StatefulSetList{}, &corev1.PersistentVolumeClaimList{}} {
 		w, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 		if err != nil {
@@ -98,17 +98,10 @@ func (h *history) note(e watch.Event) {
 func (h *history) deleting() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.deletes = int64(len(h.events))
+	h.deletes = len(h.events)
 }
 
-// takes says that the story itself takes a Pod away.
-func (h *history) takes(pod string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ownDoing[pod] = true
-}
-
-// evicted lists the Pods that went, in order.
+// went lists the Pods that went, in order.
 func (h *history) went() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,12 +141,12 @@ func (h *history) replay() []string {
 	for _, e := range h.sorted() {
 		switch o := e.object.(type) {
 		case *corev1.Pod:
-			w.pod(e.kind, o, h.ownDoing[o.Name])
+			w.pod(e.kind, o)
 		case *appsv1.StatefulSet:
 			w.set(e.kind, o)
 		case *corev1.PersistentVolumeClaim:
 			if e.kind == watch.Deleted {
-				w.say("claim %s was deleted", o.Name)
+				w.sayf("claim %s was deleted", o.Name)
 			}
 		}
 	}
@@ -161,14 +154,14 @@ func (h *history) replay() []string {
 	return w.broken
 }
 
-func (w *replayed) say(format string, args ...any) {
+func (w *replayed) sayf(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-func (w *replayed) pod(kind watch.EventType, p *corev1.Pod, ownDoing bool) {
+func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 	before := w.pods[p.Name]
 	going := p.DeletionTimestamp != nil && (before == nil || before.UID != p.UID || before.DeletionTimestamp == nil)
-	if going && before != nil && !ownDoing {
+	if going && before != nil {
 		w.mayGo(before)
 	}
 	if kind == watch.Deleted {
@@ -193,7 +186,7 @@ func (w *replayed) mayGo(p *corev1.Pod) {
 		}
 		present[cluster+"-"+o.Labels[dorisv1.LabelComponent]]++
 		if o.Name != p.Name && o.DeletionTimestamp != nil {
-			w.say("%s went while %s was going", p.Name, o.Name)
+			w.sayf("%s went while %s was going", p.Name, o.Name)
 		}
 		if o.Name != p.Name && !podReady(o) {
 			others = append(others, o.Name)
@@ -209,7 +202,7 @@ func (w *replayed) mayGo(p *corev1.Pod) {
 	}
 	if len(others) > 0 {
 		slices.Sort(others)
-		w.say("%s went although it served and these did not: %v", p.Name, others)
+		w.sayf("%s went although it served and these did not: %v", p.Name, others)
 	}
 }
 
@@ -224,11 +217,67 @@ func (w *replayed) set(kind watch.EventType, set *appsv1.StatefulSet) {
 	}
 	before, known := w.replicas[set.Name]
 	if known && n < before {
-		w.say("%s went from %d to %d replicas", set.Name, before, n)
+		w.sayf("%s went from %d to %d replicas", set.Name, before, n)
 	}
 	w.replicas[set.Name] = n
 	cluster, isBackend := strings.CutSuffix(set.Name, "-be")
 	if !known && isBackend && !w.served[cluster] && set.Annotations["test/external-frontends"] == "" {
-		w.say("%s was made before a frontend served", set.Name)
+		w.sayf("%s was made before a frontend served", set.Name)
+	}
+}
+
+// TestHistoryIsHeldAgainstThePromises holds that a broken promise is seen.
+func TestHistoryIsHeldAgainstThePromises(t *testing.T) {
+	pod := func(name string, ready, going bool) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.Name, p.UID = name, types.UID(name)
+		p.Labels = map[string]string{dorisv1.LabelCluster: "doris", dorisv1.LabelComponent: name[6:8]}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+		if ready {
+			p.Status.Conditions[0].Status = corev1.ConditionTrue
+		}
+		if going {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		return p
+	}
+	set := func(name string, replicas int32) *appsv1.StatefulSet {
+		s := &appsv1.StatefulSet{}
+		s.Name, s.Spec.Replicas = name, &replicas
+		return s
+	}
+	tests := map[string]struct {
+		objects []client.Object
+		want    string
+	}{
+		"nothing broken": {[]client.Object{
+			set("doris-fe", 1), pod("doris-fe-0", true, false), set("doris-be", 1), pod("doris-be-0", true, false), pod("doris-be-0", true, true),
+		}, ""},
+		"backends before frontends": {[]client.Object{set("doris-fe", 1), set("doris-be", 1)}, "before a frontend served"},
+		"fewer replicas":            {[]client.Object{set("doris-fe", 3), set("doris-fe", 2)}, "from 3 to 2"},
+		"two at once": {[]client.Object{
+			set("doris-fe", 2), pod("doris-fe-0", true, false), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true), pod("doris-fe-0", true, true),
+		}, "while doris-fe-1 was going"},
+		"one while another does not serve": {[]client.Object{
+			set("doris-fe", 2), pod("doris-fe-0", false, false), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true),
+		}, "these did not: [doris-fe-0]"},
+		"one while another is missing": {[]client.Object{
+			set("doris-fe", 2), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true),
+		}, "1 of 2 Pods of doris-fe"},
+		"the broken one itself": {[]client.Object{
+			set("doris-fe", 2), pod("doris-fe-0", false, false), pod("doris-fe-1", true, false), pod("doris-fe-0", false, true),
+		}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			for i, o := range tc.objects {
+				h.events = append(h.events, happening{version: int64(i), kind: watch.Modified, object: o})
+			}
+			got := strings.Join(h.replay(), "; ")
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("broken promises are %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 // cluster is created, upgraded and grown. What it left half done is finished by
 // the next one, and no promise is broken on the way (see history).
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -60,8 +61,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // TestFrontendReadyWhileNobodyLooks lets the frontend become ready while the
 // operator is down, and again while it starts. Backends follow either way.
 func TestFrontendReadyWhileNobodyLooks(t *testing.T) {
+	t.Parallel()
 	for name, wait := range map[string]bool{"before the operator is back": true, "while the operator starts": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t)
 			op := s.operate()
 			serve := s.nodes.Inject(simnode.Rule{Fault: simnode.FaultNeverReady, Namespace: s.namespace})
@@ -95,6 +98,7 @@ func TestFrontendReadyWhileNobodyLooks(t *testing.T) {
 // TestReferencesAppearLater creates what a cluster refers to after the cluster,
 // one after the other.
 func TestReferencesAppearLater(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.operate()
 	s.create(`

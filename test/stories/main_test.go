@@ -3,6 +3,9 @@
 // kubelet). The operator is the real one, as a process of its own that may be
 // killed, and has exactly the rights of the install manifest.
 //
+// Stories that keep to their namespace run beside each other; those that count,
+// or change what all share, run alone before them.
+//
 // After each story the history of its namespace is read again and held against
 // the promises that no story may break: see history_test.go.
 package stories
@@ -107,10 +110,7 @@ func (s *scene) operate(change ...func(*settings)) *process {
 		c(&p.settings)
 	}
 	s.op = p
-	mark, err := s.cluster.Audit().Mark()
-	if err != nil {
-		s.Fatal(err)
-	}
+	mark := s.mark()
 	p.start()
 	s.Cleanup(func() {
 		p.end(syscall.SIGTERM)

@@ -74,14 +74,12 @@ func (s *scene) planned(edit func(*dorisv1.DorisCluster)) cliplan.Result {
 // TestWhatHappensIsWhatWasPlanned plans some edits, carries them out, and
 // compares: the objects that change, and the Pods that are replaced.
 func TestWhatHappensIsWhatWasPlanned(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.operate()
 	s.create(strings.ReplaceAll(three, "replicas: 3", "replicas: 2"))
 	s.settled("doris")
-	mark, err := s.cluster.Audit().Mark()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mark := s.mark()
 	for _, tc := range []struct {
 		name string
 		edit func(*dorisv1.DorisCluster)

@@ -20,6 +20,7 @@ import (
 // TestALife is the life of one cluster: created, upgraded, hit by a bad image,
 // mended, grown, edited by strangers, and deleted.
 func TestALife(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.operate()
 	s.create(three)

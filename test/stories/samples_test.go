@@ -18,6 +18,7 @@ import (
 // write, all at once, and waits until each serves. What is not offered yet is
 // named, and hinders nothing else.
 func TestSamplesBecomeAvailable(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.operate()
 	own, err := filepath.Glob("testdata/samples/*.yaml")

@@ -15,7 +15,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +28,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
 	"github.com/fairlead-dev/fairlead/test/counts"
 	"github.com/fairlead-dev/fairlead/test/simnode"
@@ -356,28 +356,39 @@ func podReady(p *corev1.Pod) bool {
 	return false
 }
 
-func (s *scene) gone(name string, obj client.Object) bool {
-	s.Helper()
-	err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, obj)
-	if err != nil && !apierrors.IsNotFound(err) {
-		s.Fatal(err)
-	}
-	return err != nil
-}
-
 // requests are those of the operator.
 func (s *scene) requests() counts.Client {
 	return counts.Client{Log: s.cluster.Audit(), Agent: operatorAgent}
 }
 
-// quiet waits until the operator has made no request for a while.
+// quiet waits until the operator has made no request for a while: in the
+// namespace of the story, since others may be told at the same time.
 func (s *scene) quiet(d time.Duration) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	if _, err := s.requests().Settle(ctx, d); err != nil {
+	last, mark := time.Now(), s.mark()
+	s.eventually("the operator is quiet", func() string {
+		next := s.mark()
+		tally, err := s.requests().Since(mark, s.namespace)
+		if err != nil {
+			return err.Error()
+		}
+		if tally.Restless() > 0 {
+			last, mark = time.Now(), next
+		}
+		if time.Since(last) < d {
+			return "it still asks: " + tally.Summary()
+		}
+		return ""
+	})
+}
+
+func (s *scene) mark() audit.Mark {
+	s.Helper()
+	mark, err := s.cluster.Audit().Mark()
+	if err != nil {
 		s.Fatal(err)
 	}
+	return mark
 }
 
 func readFile(t *testing.T, path ...string) string {

@@ -26,7 +26,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: login}
 type: kubernetes.io/basic-auth
-stringData: {username: admin, password: CANARY}
+stringData: {username: keeper, password: CANARY}
 ---
 apiVersion: v1
 kind: Secret
@@ -72,7 +72,7 @@ apiVersion: doris.selectdb.com/v1
 kind: DorisCluster
 metadata: {name: old-habits}
 spec:
-  adminUser: {name: admin, password: CANARY}
+  adminUser: {name: keeper, password: CANARY}
   feSpec: {replicas: 1, image: "apache/doris:fe-2.1.8"}
   beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
 `
@@ -81,6 +81,7 @@ spec:
 // clusters live a little, and looks for it everywhere but in Secrets and in
 // what the user wrote.
 func TestNoSecretIsTold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	op := s.operate()
 	s.create(strings.ReplaceAll(secretive, "CANARY", canary))

@@ -19,7 +19,11 @@
 //     frontends never found two clusters. From then on a marker ConfigMap says
 //     that the cluster was bootstrapped, and a guard in the FE Pods refuses to
 //     found a second one on lost metadata.
-//   - A Pod goes one at a time, and only while all others are ready.
+//   - A Pod goes one at a time in the whole cluster, and one that serves only
+//     while all others do: backends before frontends, the last of each first. One
+//     that is outdated and does not serve goes before all others.
+//   - What somebody else did to a Pod template is not carried out and not fought
+//     over: it is held, and the Pods stay. Anything else of ours is restored.
 //   - A set never gets fewer members here: taking members away needs the database.
 //   - Claims are never deleted.
 package doris

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -124,7 +123,7 @@ func (p planner) component(c Component) {
 		p.want(service, live(p.world.Services, service.Name), what)
 	}
 	set := c.StatefulSet.DeepCopy()
-	set.Spec.Replicas = ptr.To(p.replicas(c))
+	set.Spec.Replicas = new(p.replicas(c))
 	p.want(set, live(p.world.StatefulSets, set.Name), strconv.Itoa(int(*set.Spec.Replicas))+" Pods of "+string(c.Type))
 	p.followers(c, set)
 }

@@ -495,14 +495,18 @@ func TestCauses(t *testing.T) {
 		},
 		"the Service changed in the spec": {
 			act: func(w *world) {
-				w.edit(func(s *dorisv1.DorisClusterSpec) { s.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort} })
+				w.edit(func(s *dorisv1.DorisClusterSpec) {
+					s.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort}
+				})
 			},
 			object: "Service/doris-fe-service",
 			want:   []string{`metadata.annotations["fairlead.dev/inputs"] user none apply`, "spec.type user none apply"},
 		},
 		"and that changed nothing else": {
 			act: func(w *world) {
-				w.edit(func(s *dorisv1.DorisClusterSpec) { s.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort} })
+				w.edit(func(s *dorisv1.DorisClusterSpec) {
+					s.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort}
+				})
 			},
 			object: "StatefulSet/doris-fe",
 		},

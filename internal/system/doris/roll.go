@@ -1,6 +1,8 @@
 package doris
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -72,9 +74,9 @@ func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable bo
 // outdated lists the Pods that are to be replaced, the next first.
 func (r *rolling) outdated() []string {
 	var names []string
-	for i := len(r.members) - 1; i >= 0; i-- {
-		if r.members[i].Outdated {
-			names = append(names, r.members[i].Name)
+	for _, m := range slices.Backward(r.members) {
+		if m.Outdated {
+			names = append(names, m.Name)
 		}
 	}
 	return names

@@ -26,7 +26,9 @@ func TestGoldenStories(t *testing.T) {
 		},
 		"upgrade": func(s *story) {
 			s.settle()
-			s.w.edit(func(d *dorisv1.DorisClusterSpec) { d.FeSpec.Image, d.BeSpec.Image = "apache/doris:fe-2", "apache/doris:be-2" })
+			s.w.edit(func(d *dorisv1.DorisClusterSpec) {
+				d.FeSpec.Image, d.BeSpec.Image = "apache/doris:fe-2", "apache/doris:be-2"
+			})
 			s.live("both images are edited")
 		},
 		"bad-image": func(s *story) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -364,9 +365,7 @@ func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal), Labels: map[string]string{}},
 		Spec:       *set.Spec.Template.Spec.DeepCopy(),
 	}
-	for k, v := range set.Spec.Template.Labels {
-		pod.Labels[k] = v
-	}
+	maps.Copy(pod.Labels, set.Spec.Template.Labels)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = set.Status.UpdateRevision
 	return pod
 }
@@ -407,14 +406,6 @@ func (w *world) podGoesOn(name string) {
 	if !bad && strings.Contains(name, "-fe-") {
 		w.served = true
 	}
-}
-
-// setPod sets the status of a Pod.
-func (w *world) setPod(name string, change func(*corev1.Pod)) {
-	w.Helper()
-	p := object(w, name, &corev1.Pod{})
-	change(p)
-	w.must(w.store.SetStatus(p))
 }
 
 // printPlan prints all of a plan.
