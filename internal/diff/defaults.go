@@ -26,11 +26,13 @@ func fillReference(key string, m map[string]any) {
 		fill(m, "fieldPath", "apiVersion", "v1")
 	case "resourceFieldRef":
 		fill(m, "resource", "divisor", "0")
+	case "serviceAccountToken":
+		fill(m, "path", "expirationSeconds", int64(3600))
 	}
 }
 
 // fill sets a default in a map that is what its name says it is.
-func fill(m map[string]any, mark, key, value string) {
+func fill(m map[string]any, mark, key string, value any) {
 	if _, is := m[mark]; !is {
 		return
 	}
