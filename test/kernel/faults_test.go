@@ -174,19 +174,48 @@ func TestRevokedPermissionIsNamedAndComesBack(t *testing.T) {
 
 func TestMissingKindIsWaitedFor(t *testing.T) {
 	s := newStage(t)
-	s.ok(s.Delete(t.Context(), toy.CRD()))
-	s.eventually("the kind to be gone", func() error {
-		if err := s.List(t.Context(), &toy.ToyList{}, client.InNamespace(s.namespace)); apierrors.IsNotFound(err) {
-			return nil
-		}
-		return errors.New("it is served")
-	})
+	s.removeCRD()
 	op := s.start(settings{})
 	mark := s.mark()
 	s.pass(2 * time.Second)
 	op.expectRequests(mark, map[string]int{})
 	s.installCRD()
 	s.make("toy", toy.Spec{})
+	s.ready("toy")
+
+	s.removeCRD() // and again, while the operator serves it
+	s.installCRD()
+	s.make("another", toy.Spec{})
+	s.ready("another")
+}
+
+func (s *stage) removeCRD() {
+	s.Helper()
+	s.ok(s.Delete(s.Context(), toy.CRD()))
+	s.eventually("the kind to be gone", func() error {
+		if err := s.List(s.Context(), &toy.ToyList{}, client.InNamespace(s.namespace)); apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.New("it is served")
+	})
+}
+
+// An operator that may not do anything yet waits, and begins when it may.
+func TestMissingPermissionIsWaitedFor(t *testing.T) {
+	s := newStage(t)
+	user := "system:serviceaccount:" + s.namespace + ":operator"
+	op := s.start(settings{user: user})
+	s.make("toy", toy.Spec{})
+	s.pass(2 * time.Second)
+	if n := op.system.Observes.Load(); n != 0 {
+		t.Fatalf("%d reconciles without permission", n)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "operator"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
+	s.ok(s.Create(t.Context(), role))
+	s.ok(s.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "operator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
+	}))
 	s.ready("toy")
 }
 
