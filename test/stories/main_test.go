@@ -258,24 +258,33 @@ const (
 )
 
 var account struct {
-	once sync.Once
-	dir  string
-	file string
-	err  error
+	once  sync.Once
+	token string
+	err   error
 }
 
-// operatorKubeconfig returns a kubeconfig with the rights of the operator's own
-// ServiceAccount and no others.
+// operatorKubeconfig writes a kubeconfig with the rights of the operator's own
+// ServiceAccount and no others. It goes with the test.
 func operatorKubeconfig(t *testing.T) string {
 	t.Helper()
-	account.once.Do(func() { account.file, account.err = writeKubeconfig(clustertest.Shared(t).RESTConfig()) })
+	admin := clustertest.Shared(t).RESTConfig()
+	account.once.Do(func() { account.token, account.err = operatorToken(admin) })
 	if account.err != nil {
 		t.Fatal(account.err)
 	}
-	return account.file
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: account.token}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
-func writeKubeconfig(admin *rest.Config) (string, error) {
+func operatorToken(admin *rest.Config) (string, error) {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return "", err
@@ -284,15 +293,5 @@ func writeKubeconfig(admin *rest.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	config.CurrentContext = "x"
-	dir, err := os.MkdirTemp("", "fairlead-stories-")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "kubeconfig")
-	return file, clientcmd.WriteToFile(*config, file)
+	return token.Status.Token, nil
 }

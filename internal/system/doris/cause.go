@@ -1,6 +1,9 @@
 package doris
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,8 +23,8 @@ import (
 //     custom resource, or of a ConfigMap that it names;
 //   - with the same inputs, somebody else edited the object.
 //
-// Two things are told by who owns the field instead, since no digest says
-// anything about them: the number of replicas, and what is in a Secret.
+// Where no digest says anything, the owner of the field does: the number of
+// replicas, what is in a Secret, and everything while the record is missing.
 func (p planner) causeOf(rendered, live client.Object) func(path string) plan.Cause {
 	always := func(c plan.Cause) func(string) plan.Cause { return func(string) plan.Cause { return c } }
 	switch o := live.(type) {
@@ -33,37 +36,31 @@ func (p planner) causeOf(rendered, live client.Object) func(path string) plan.Ca
 		if o.Annotations[meta.AnnotationRevision] != rendered.GetAnnotations()[meta.AnnotationRevision] {
 			return always(plan.CauseRevision)
 		}
-		byOwner, byInputs := p.causeByOwner(o), causeByInputs(rendered, o)
-		return func(path string) plan.Cause {
-			if path == replicasPath {
-				return byOwner(path)
-			}
-			return byInputs
+	}
+	byOwner := p.causeByOwner(live)
+	byInputs, recorded := causeByInputs(rendered, live)
+	return func(path string) plan.Cause {
+		if !recorded || path == replicasPath {
+			return byOwner(path)
 		}
+		return byInputs
 	}
-	if live.GetAnnotations()[meta.AnnotationInputs] == "" && !ours(live) {
-		return always(plan.CauseUser) // taken over: the spec says how it should be
-	}
-	return always(causeByInputs(rendered, live))
 }
 
 const replicasPath = "spec.replicas"
 
 // causeByInputs compares what an object was rendered from with what it is
-// rendered from now. Without a record that can be read, the record itself was
-// edited by somebody else.
-func causeByInputs(rendered, live client.Object) plan.Cause {
+// rendered from now. It cannot tell without a record that it can read.
+func causeByInputs(rendered, live client.Object) (cause plan.Cause, recorded bool) {
 	was, recorded := readDigests(live.GetAnnotations()[meta.AnnotationInputs])
 	is, _ := readDigests(rendered.GetAnnotations()[meta.AnnotationInputs])
 	switch {
-	case !recorded:
-		return plan.CauseDrift
 	case was.spec != is.spec:
-		return plan.CauseUser
+		return plan.CauseUser, recorded
 	case was.config != is.config:
-		return plan.CauseConfig
+		return plan.CauseConfig, recorded
 	}
-	return plan.CauseDrift
+	return plan.CauseDrift, recorded
 }
 
 // causeByOwner tells by the owner of the live value: what we wrote ourselves
@@ -78,25 +75,51 @@ func (p planner) causeByOwner(live client.Object) func(path string) plan.Cause {
 	}
 }
 
-// holds tells whether a tree has the field of a plain path.
-func holds(tree map[string]any, path string) bool {
-	first, rest, deeper := strings.Cut(path, ".")
-	value, found := tree[first]
-	if !found || !deeper {
-		return found
+// holds tells whether a tree has the field of a path as changes print it.
+func holds(tree any, path string) bool {
+	path = strings.TrimPrefix(path, ".")
+	if path == "" {
+		return tree != nil
 	}
-	below, ok := value.(map[string]any)
-	return ok && holds(below, rest)
+	if selector, isSelector := strings.CutPrefix(path, "["); isSelector {
+		if quoted, err := strconv.QuotedPrefix(selector); err == nil { // a key of a map
+			return below(tree, unquote(quoted), strings.TrimPrefix(selector[len(quoted):], "]"))
+		}
+		keys, rest, _ := strings.Cut(selector, "]")
+		list, _ := tree.([]any)
+		return slices.ContainsFunc(list, func(entry any) bool { return selected(entry, keys) && holds(entry, rest) })
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	return below(tree, path[:end], path[end:])
 }
 
-// ours tells whether we have applied an object.
-func ours(o client.Object) bool {
-	for _, m := range o.GetManagedFields() {
-		if m.Manager == FieldManager {
-			return true
+func below(tree any, name, rest string) bool {
+	fields, _ := tree.(map[string]any)
+	value, found := fields[name]
+	return found && (rest == "" || holds(value, rest))
+}
+
+// selected tells whether an entry of a list has the keys, such as
+// `port=9030,protocol="TCP"`.
+func selected(entry any, keys string) bool {
+	fields, _ := entry.(map[string]any)
+	for key := range strings.SplitSeq(keys, ",") {
+		name, value, _ := strings.Cut(key, "=")
+		if fmt.Sprint(fields[name]) != unquote(value) {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+func unquote(value string) string {
+	if plain, err := strconv.Unquote(value); err == nil {
+		return plain
+	}
+	return value
 }
 
 // drifted tells whether somebody else edited the Pod template of a set in a

@@ -89,6 +89,24 @@ func TestABadFirstImageCanBeMended(t *testing.T) {
 	}
 }
 
+func TestNobodyGoesInThePlanThatMakesOthers(t *testing.T) {
+	w := newWorld(t, smallCluster)
+	w.reconcile()
+	w.controllers()
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.FeSpec.Image = "apache/doris:fe-2" })
+	w.podGoesOn("doris-fe-0") // it serves, on the image before
+	w.broken["doris-be-0"] = true
+	w.settle()
+	if len(w.evicts) > 0 {
+		t.Errorf("%v went although no backend has come up yet", w.evicts)
+	}
+	delete(w.broken, "doris-be-0")
+	w.settle()
+	if diff := cmp.Diff([]string{"doris-fe-0"}, w.evicts); diff != "" {
+		t.Errorf("Pods replaced (-want +got):\n%s", diff)
+	}
+}
+
 func TestPlanStartsOneFrontendFirst(t *testing.T) {
 	w := newWorld(t, threeByThree)
 	w.reconcile()
@@ -480,6 +498,31 @@ func TestCauses(t *testing.T) {
 			},
 			object: "StatefulSet/doris-be",
 			want:   []string{`metadata.annotations["fairlead.dev/inputs"] drift none apply`},
+		},
+		"the record is gone and the spec changed": {
+			act: func(w *world) {
+				stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { delete(s.Annotations, meta.AnnotationInputs) })
+				w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
+			},
+			object: "StatefulSet/doris-be",
+			want: []string{
+				`metadata.annotations["fairlead.dev/inputs"] drift none apply`,
+				`spec.template.spec.containers[name="be"].image user restart-pod apply`,
+				`spec.template.spec.initContainers[name="default-init"].image user restart-pod apply`,
+			},
+		},
+		"the record is gone and a stranger edited the template": {
+			act: func(w *world) {
+				stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) {
+					delete(s.Annotations, meta.AnnotationInputs)
+					editTemplate(s)
+				})
+			},
+			object: "StatefulSet/doris-be",
+			want: []string{
+				`metadata.annotations["fairlead.dev/inputs"] drift none apply`,
+				`spec.template.spec.containers[name="be"].image drift restart-pod hold`,
+			},
 		},
 		"the number of replicas changed in the spec": {
 			act:    func(w *world) { w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = new(int32(4)) }) },

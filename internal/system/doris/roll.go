@@ -19,7 +19,7 @@ import (
 // until it is replaced.
 func (p planner) roll() error {
 	built, err := p.build.Plan()
-	if err != nil || p.build.Blocked() || templateChanges(built) {
+	if err != nil || p.build.Blocked() || podsChange(built) {
 		return err
 	}
 	r := rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}}
@@ -39,11 +39,15 @@ func (p planner) roll() error {
 	return nil
 }
 
-// templateChanges tells whether a Pod template changes by this plan, after which
-// other Pods are outdated than before.
-func templateChanges(p plan.Plan) bool {
+// podsChange tells whether a set is made or grows by this plan, or its template
+// changes: then there will be other Pods than those that are seen now, and the
+// next plan chooses among them.
+func podsChange(p plan.Plan) bool {
 	for _, c := range p.Changes {
-		if c.Object.Kind == "StatefulSet" && c.Effect == plan.EffectRestartPod && c.Verdict == plan.VerdictApply {
+		if c.Object.Kind != "StatefulSet" || c.Verdict != plan.VerdictApply {
+			continue
+		}
+		if c.Path == "" || c.Path == replicasPath || c.Effect == plan.EffectRestartPod {
 			return true
 		}
 	}
