@@ -71,7 +71,7 @@ func up(ctx context.Context, dir string) error {
 	}
 	images := make(chan error, 1)
 	go func() { images <- demo.BuildImages(ctx, root, d.Images, os.Stdout) }()
-	d.Say("starting Kubernetes (its log: %s)", filepath.Join(dir, "cluster", "logs"))
+	d.Sayf("starting Kubernetes (its log: %s)", filepath.Join(dir, "cluster", "logs"))
 	d.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: cluster.Real, Log: os.Stdout})
 	if imagesErr := <-images; imagesErr != nil {
 		err = errors.Join(err, imagesErr)
@@ -79,7 +79,7 @@ func up(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	d.Say("Kubernetes runs")
+	d.Sayf("Kubernetes runs")
 	return show(ctx, d, dir)
 }
 
@@ -96,8 +96,8 @@ func show(ctx context.Context, d *demo.Demo, dir string) error {
 	if err != nil {
 		return err
 	}
-	d.Say("SHOW BACKENDS through the frontends' Service lists three live backends: %s", strings.Join(live, ", "))
-	d.Say("writing three rows, then deleting the Pod of a backend")
+	d.Sayf("SHOW BACKENDS through the frontends' Service lists three live backends: %s", strings.Join(live, ", "))
+	d.Sayf("writing three rows, then deleting the Pod of a backend")
 	if err := d.WriteRows(ctx); err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ func show(ctx context.Context, d *demo.Demo, dir string) error {
 	if err != nil {
 		return err
 	}
-	d.Say("SELECT COUNT(*) after the Pod was replaced: %s", n)
+	d.Sayf("SELECT COUNT(*) after the Pod was replaced: %s", n)
 	if n != "3" {
 		return fmt.Errorf("three rows were written and %s are there", n)
 	}
-	d.Say("done")
+	d.Sayf("done")
 	fmt.Printf(next, dir, filepath.Join(dir, "cluster"))
 	return nil
 }

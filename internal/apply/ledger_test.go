@@ -24,6 +24,7 @@ type book struct {
 }
 
 func newBook(t *testing.T) *book {
+	t.Helper()
 	b := &book{
 		t: t, engine: diff.New(clientgoscheme.Scheme), clock: time.Unix(1e6, 0),
 		owner: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}},
@@ -44,8 +45,7 @@ func step(content, live string) plan.Apply {
 func (b *book) send(content, live, after string) time.Duration {
 	b.t.Helper()
 	r, err := b.Prepare(b.engine, b.owner, step(content, live))
-	var contested *ContestedError
-	if errors.As(err, &contested) {
+	if contested, ok := errors.AsType[*ContestedError](err); ok {
 		if contested.RetryAfter <= 0 {
 			b.t.Errorf("contested, and never to be tried again: %v", err)
 		}
@@ -143,8 +143,8 @@ func TestLedgerKnowsObjectsManagersAndOwnersApart(t *testing.T) {
 	b.Forget(client.ObjectKeyFromObject(b.owner))
 	b.expect("after the owner is gone", b.send("a", "2", "3"), 0)
 	b.Forget(client.ObjectKeyFromObject(b.owner))
-	if len(b.Ledger.sent) != 0 {
-		t.Errorf("kept: %v", b.Ledger.sent)
+	if len(b.sent) != 0 {
+		t.Errorf("kept: %v", b.sent)
 	}
 }
 

@@ -92,6 +92,7 @@ type proxyDouble struct {
 }
 
 func startProxy(t *testing.T) *proxyDouble {
+	t.Helper()
 	p := &proxyDouble{listener: listen(t), asked: make(chan string, 1)}
 	go func() {
 		for {

@@ -59,6 +59,7 @@ func BenchmarkCompare(b *testing.B) {
 	wanted := large()
 	wanted.Spec.VolumeClaimTemplates = liveSetOf(w.live).Spec.VolumeClaimTemplates
 	compare := func(b *testing.B, engine func() *diff.Engine) {
+		b.Helper()
 		b.ReportAllocs()
 		for b.Loop() {
 			fields, err := engine().Compare(wanted, w.live, manager)
@@ -101,7 +102,7 @@ func TestCompareAgainSeesEveryDifference(t *testing.T) {
 	if n := again(set(func(s *appsv1.StatefulSet) { container(s).Image = "fe:2" }), w.live, manager); n != 1 {
 		t.Errorf("%d differences after the wanted object changed, want 1", n)
 	}
-	edited := w.live.DeepCopyObject().(*appsv1.StatefulSet) //nolint:forcetypeassert // a copy has the type
+	edited := w.live.DeepCopyObject().(*appsv1.StatefulSet)
 	container(edited).Image = "fe:edited"
 	if n := again(set(), edited, manager); n != 1 {
 		t.Errorf("%d differences after the live object changed, want 1", n)

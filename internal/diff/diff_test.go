@@ -30,6 +30,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
+	t.Helper()
 	return &world{t: t, store: sim.NewStore(clientgoscheme.Scheme)}
 }
 

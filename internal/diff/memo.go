@@ -28,7 +28,7 @@ func (m *memo) ask(wanted, live client.Object, manager string) (*question, bool)
 	h := sha256.New()
 	enc := json.NewEncoder(h) // ends each value with a newline, so that none runs into the next
 	for _, part := range []any{manager, wanted.GetObjectKind().GroupVersionKind(), wanted, live} {
-		if enc.Encode(part) != nil {
+		if err := enc.Encode(part); err != nil {
 			return nil, false
 		}
 	}

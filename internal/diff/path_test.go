@@ -35,8 +35,8 @@ func TestPut(t *testing.T) {
 		{"entry made on the way gets its keys", map[string]any{}, path("l", key("y"), "v"), "1", map[string]any{"l": []any{map[string]any{"name": "y", "v": "1"}}}},
 		{"entry removed, others stay", map[string]any{"l": []any{entry("x"), entry("y")}}, path("l", key("x")), nil, map[string]any{"l": []any{entry("y")}}},
 		{"last entry removed takes the list along", map[string]any{"l": []any{entry("x")}, "a": "1"}, path("l", key("x")), nil, map[string]any{"a": "1"}},
-		{"value added to a set", map[string]any{"s": []any{"x"}}, path("s", fieldpath.PathElement{Value: ptr(value.NewValueInterface("y"))}), "y", map[string]any{"s": []any{"x", "y"}}},
-		{"value removed from a set", map[string]any{"s": []any{"x", "y"}}, path("s", fieldpath.PathElement{Value: ptr(value.NewValueInterface("x"))}), nil, map[string]any{"s": []any{"y"}}},
+		{"value added to a set", map[string]any{"s": []any{"x"}}, path("s", fieldpath.PathElement{Value: new(value.NewValueInterface("y"))}), "y", map[string]any{"s": []any{"x", "y"}}},
+		{"value removed from a set", map[string]any{"s": []any{"x", "y"}}, path("s", fieldpath.PathElement{Value: new(value.NewValueInterface("x"))}), nil, map[string]any{"s": []any{"y"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, put(tc.obj, tc.path, tc.to)); d != "" {
@@ -46,7 +46,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func TestPutThenAt(t *testing.T) {
 	element := rapid.Custom(func(t *rapid.T) fieldpath.PathElement {
@@ -73,7 +74,7 @@ func TestPutThenAt(t *testing.T) {
 				p = append(p, el)
 			}
 			if p[len(p)-1].Key != nil {
-				p = append(p, fieldpath.PathElement{FieldName: ptr("leaf")})
+				p = append(p, fieldpath.PathElement{FieldName: new("leaf")})
 			}
 			if _, taken := at(obj, p).(map[string]any); taken {
 				continue

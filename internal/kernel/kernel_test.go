@@ -39,7 +39,7 @@ func (c *thing) SetConditions(l []metav1.Condition) { c.conditions = l }
 func (c *thing) SetObservedGeneration(g int64)      { c.observed = g }
 func (c *thing) DeepCopyObject() runtime.Object {
 	out := *c
-	c.ConfigMap.DeepCopyInto(&out.ConfigMap)
+	c.DeepCopyInto(&out.ConfigMap)
 	out.conditions = slices.Clone(c.conditions)
 	return &out
 }
@@ -71,7 +71,7 @@ func (d *double) Get(_ context.Context, _ client.ObjectKey, into client.Object, 
 	if !ok || d.stored == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "n")
 	}
-	*t = *d.stored.DeepCopyObject().(*thing) //nolint:forcetypeassert // a copy has the type
+	*t = *d.stored.DeepCopyObject().(*thing)
 	return nil
 }
 
@@ -182,27 +182,45 @@ func TestReconcile(t *testing.T) {
 		ready  string
 	}{
 		{name: "nothing to do", double: newDouble(), did: []string{"status"}, events: []string{"Ready"}, ready: "True Reconciled as the spec wants it"},
-		{name: "steps, then nothing more", double: newDouble(steps(createIt, applyIt, deleteIt, evictIt, callIt), plan.Plan{}),
-			did: []string{"apply", "apply", "delete", "evict", "call", "status"}, events: []string{"Created", "Updated", "Deleted", "Evicted", "Called", "Ready"}, ready: "True Reconciled as the spec wants it"},
-		{name: "a step behind nothing, then a barrier", double: newDouble(steps(applyIt, waitFor), steps(waitFor)),
-			did: []string{"apply", "status"}, events: []string{"Updated"}, after: 7 * time.Second, ready: "False Waiting for it"},
+		{
+			name: "steps, then nothing more", double: newDouble(steps(createIt, applyIt, deleteIt, evictIt, callIt), plan.Plan{}),
+			did: []string{"apply", "apply", "delete", "evict", "call", "status"}, events: []string{"Created", "Updated", "Deleted", "Evicted", "Called", "Ready"}, ready: "True Reconciled as the spec wants it",
+		},
+		{
+			name: "a step behind nothing, then a barrier", double: newDouble(steps(applyIt, waitFor), steps(waitFor)),
+			did: []string{"apply", "status"}, events: []string{"Updated"}, after: 7 * time.Second, ready: "False Waiting for it",
+		},
 		{name: "a barrier alone needs no second pass", double: newDouble(steps(waitFor)), did: []string{"status"}, after: 7 * time.Second, ready: "False Waiting for it"},
-		{name: "steps that leave the changes are not taken", double: newDouble(plan.Plan{Steps: []plan.Step{applyIt}}),
-			did: []string{"status"}, events: []string{"InternalError"}, after: -1, ready: "False InternalError step on Pod/p (update it) has no change to apply"},
-		{name: "failed step ends the pass and is told", double: newDouble(steps(applyIt, deleteIt)), fail: map[string]error{"apply": errors.New("no")},
-			did: []string{"apply", "status"}, after: -1, ready: "False ApplyFailed no"},
-		{name: "forbidden step stalls", double: newDouble(steps(deleteIt)), fail: map[string]error{"delete": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no"))},
-			did: []string{"delete", "status"}, events: []string{"ApplyFailed"}, after: -1, ready: `False ApplyFailed pods "p" is forbidden: no`},
-		{name: "conflict is silent and soon tried again", double: newDouble(steps(deleteIt)), fail: map[string]error{"delete": fmt.Errorf("deleting: %w", conflict)},
-			did: []string{"delete"}, after: 20 * time.Millisecond},
-		{name: "refused eviction waits and names the budget", double: newDouble(steps(evictIt)), fail: map[string]error{"evict": &apply.BlockedError{Pod: plan.RefOf(target), Message: "budget says no"}},
-			did: []string{"evict", "status"}, after: blockedRetry, ready: "False DisruptionBudget evicting Pod/p: budget says no"},
-		{name: "contested step keeps no other from being taken", double: newDouble(steps(applyIt, deleteIt), steps(applyIt)), fail: map[string]error{"apply": &apply.ContestedError{Object: plan.RefOf(target), What: "x", RetryAfter: time.Minute}},
-			did: []string{"apply", "delete", "apply", "status"}, events: []string{"Deleted", "Contested"}, after: time.Minute, ready: "False Contested Pod/p: somebody else keeps changing what the operator sets (x)"},
+		{
+			name: "steps that leave the changes are not taken", double: newDouble(plan.Plan{Steps: []plan.Step{applyIt}}),
+			did: []string{"status"}, events: []string{"InternalError"}, after: -1, ready: "False InternalError step on Pod/p (update it) has no change to apply",
+		},
+		{
+			name: "failed step ends the pass and is told", double: newDouble(steps(applyIt, deleteIt)), fail: map[string]error{"apply": errors.New("no")},
+			did: []string{"apply", "status"}, after: -1, ready: "False ApplyFailed no",
+		},
+		{
+			name: "forbidden step stalls", double: newDouble(steps(deleteIt)), fail: map[string]error{"delete": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("no"))},
+			did: []string{"delete", "status"}, events: []string{"ApplyFailed"}, after: -1, ready: `False ApplyFailed pods "p" is forbidden: no`,
+		},
+		{
+			name: "conflict is silent and soon tried again", double: newDouble(steps(deleteIt)), fail: map[string]error{"delete": fmt.Errorf("deleting: %w", conflict)},
+			did: []string{"delete"}, after: 20 * time.Millisecond,
+		},
+		{
+			name: "refused eviction waits and names the budget", double: newDouble(steps(evictIt)), fail: map[string]error{"evict": &apply.BlockedError{Pod: plan.RefOf(target), Message: "budget says no"}},
+			did: []string{"evict", "status"}, after: blockedRetry, ready: "False DisruptionBudget evicting Pod/p: budget says no",
+		},
+		{
+			name: "contested step keeps no other from being taken", double: newDouble(steps(applyIt, deleteIt), steps(applyIt)), fail: map[string]error{"apply": &apply.ContestedError{Object: plan.RefOf(target), What: "x", RetryAfter: time.Minute}},
+			did: []string{"apply", "delete", "apply", "status"}, events: []string{"Deleted", "Contested"}, after: time.Minute, ready: "False Contested Pod/p: somebody else keeps changing what the operator sets (x)",
+		},
 		{name: "events of conditions follow the write", double: newDouble(), fail: map[string]error{"status": errors.New("no")}, did: []string{"status"}, after: -1},
 		{name: "conflict of the status is silent", double: newDouble(), fail: map[string]error{"status": conflict}, did: []string{"status"}, after: 20 * time.Millisecond},
-		{name: "plan that never settles rests", double: newDouble(steps(applyIt)), did: append(slices.Repeat([]string{"apply"}, maxPasses), "status"),
-			events: slices.Repeat([]string{"Updated"}, maxPasses), after: time.Second, ready: "False NotSettling there was still something to do after 8 rounds; last: Pod/p: update it"},
+		{
+			name: "plan that never settles rests", double: newDouble(steps(applyIt)), did: append(slices.Repeat([]string{"apply"}, maxPasses), "status"),
+			events: slices.Repeat([]string{"Updated"}, maxPasses), after: time.Second, ready: "False NotSettling there was still something to do after 8 rounds; last: Pod/p: update it",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := tc.double
@@ -247,13 +265,13 @@ func TestStatusOfAnUnchangedWorldIsWrittenOnce(t *testing.T) {
 }
 
 func TestObjectThatIsGoneOrGoingIsForgottenAndNotWrittenTo(t *testing.T) {
-	for name, make := range map[string]func(*double){
+	for name, arrange := range map[string]func(*double){
 		"gone":  func(d *double) { d.stored = nil },
 		"going": func(d *double) { d.stored.DeletionTimestamp = &metav1.Time{Time: d.now} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDouble(steps(applyIt))
-			make(d)
+			arrange(d)
 			res, err := d.reconciler().Reconcile(t.Context(), request)
 			if err != nil || res != (reconcile.Result{}) {
 				t.Errorf("result %+v, %v", res, err)

@@ -8,27 +8,29 @@ import (
 )
 
 var (
-	reconciles = prometheus.NewCounterVec(prometheus.CounterOpts{
+	reconciles = registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_reconcile_total",
 		Help: "Reconciles by system and outcome (settled, progressing, refused, stalled, failed).",
-	}, []string{"system", "outcome"})
-	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	}, []string{"system", "outcome"}))
+	reconcileSeconds = registered(prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "fairlead_reconcile_seconds",
 		Help:    "Time that one reconcile took, by system.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-	}, []string{"system"})
-	writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+	}, []string{"system"}))
+	writes = registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_writes_total",
 		Help: "Writes by system and verb (apply, delete, evict, status, and call for operations on the data system).",
-	}, []string{"system", "verb"})
-	notSettling = prometheus.NewCounterVec(prometheus.CounterOpts{
+	}, []string{"system", "verb"}))
+	notSettling = registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_reconcile_unsettled_total",
 		Help: "Reconciles that still found something to write in their last round. Any increase is a fault of the operator.",
-	}, []string{"system"})
+	}, []string{"system"}))
 )
 
-func init() {
-	ctrlmetrics.Registry.MustRegister(reconciles, reconcileSeconds, writes, notSettling)
+// registered adds a metric to those that the manager serves.
+func registered[C prometheus.Collector](c C) C {
+	ctrlmetrics.Registry.MustRegister(c)
+	return c
 }
 
 // metrics records what is done for one system.

@@ -80,7 +80,7 @@ func drawSpec(t *rapid.T) toy.Spec {
 		Image:  rapid.SampledFrom([]string{"good:1", "good:2", "broken"}).Draw(t, "image"),
 	}
 	if rapid.Bool().Draw(t, "with Pods") {
-		s.Replicas = ptr.To(rapid.Int32Range(0, 3).Draw(t, "replicas"))
+		s.Replicas = new(rapid.Int32Range(0, 3).Draw(t, "replicas"))
 	}
 	for _, e := range []string{"x", "y", "z"} {
 		if rapid.Bool().Draw(t, "extra "+e) {
@@ -223,7 +223,7 @@ func settled(t *rapid.T, w *toyWorld) {
 // No serving Pod is evicted while another does not serve.
 func TestToyRollsOneAtATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, err := newToyWorld(rapidDice{t}, toy.Spec{Image: "good:1", Replicas: ptr.To(rapid.Int32Range(1, 3).Draw(t, "replicas"))})
+		w, err := newToyWorld(rapidDice{t}, toy.Spec{Image: "good:1", Replicas: new(rapid.Int32Range(1, 3).Draw(t, "replicas"))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -115,7 +114,7 @@ func (reg Registration[O, W]) awaitKind(ctx context.Context, mgr manager.Manager
 		return err == nil, nil
 	})
 	if err != nil {
-		return nil // the context ended; nothing went wrong
+		return nil //nolint:nilerr // only the context can end the poll, and that is no fault
 	}
 	log.Info("kind is served", "kind", gvk.String())
 	return nil
@@ -135,7 +134,7 @@ func served(m apimeta.RESTMapper, gvk schema.GroupVersionKind) error {
 // runIn reconciles in one namespace, or in all when it is empty.
 func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, namespace string) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // asked to stop before it began
 	}
 	objects, err := reg.cache(ctx, mgr, namespace)
 	if err != nil {
@@ -143,7 +142,7 @@ func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, na
 	}
 	c, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: objects, EnableReadYourWritesConsistency: ptr.To(true)},
+		Cache: &client.CacheOptions{Reader: objects, EnableReadYourWritesConsistency: new(true)},
 		Log:   mgr.GetLogger(),
 	})
 	if err != nil {
@@ -246,7 +245,7 @@ func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cach
 	}
 	ctrl, err := controller.NewUnmanaged(name, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: reg.Workers, ReconciliationTimeout: reg.Timeout + reportTime,
-		RecoverPanic: ptr.To(true), Logger: mgr.GetLogger(), SkipNameValidation: ptr.To(true),
+		RecoverPanic: new(true), Logger: mgr.GetLogger(), SkipNameValidation: new(true),
 		CacheSyncTimeout: forever,
 		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
 	})

@@ -32,7 +32,10 @@ type store struct {
 	*sim.Store
 }
 
-func newStore(t *testing.T) store { return store{t, sim.NewStore(clientgoscheme.Scheme)} }
+func newStore(t *testing.T) store {
+	t.Helper()
+	return store{t, sim.NewStore(clientgoscheme.Scheme)}
+}
 
 func (s store) applied(o client.Object) client.Object {
 	s.t.Helper()
@@ -87,7 +90,7 @@ func image(v string) func(*appsv1.StatefulSet) {
 }
 
 func replicas(n int32) func(*appsv1.StatefulSet) {
-	return func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(n) }
+	return func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(n) }
 }
 
 // causes attributes differences by a part of their path; all others are the user's.
@@ -182,13 +185,15 @@ func TestWant(t *testing.T) {
 		{name: "everything held, no step", live: configMap("1"), want: configMap("2"), by: map[string]plan.Cause{"data": plan.CauseRevision}, out: []string{
 			"ConfigMap/conf data.k: revision none hold",
 		}},
-		{name: "user edits one field of the template, another is held, both are told", live: set(), by: map[string]plan.Cause{"env": plan.CauseRevision},
+		{
+			name: "user edits one field of the template, another is held, both are told", live: set(), by: map[string]plan.Cause{"env": plan.CauseRevision},
 			want: set(image("fe:2"), func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Env = nil }), out: []string{
 				`StatefulSet/fe spec.template.spec.containers[name="fe"].env[name="A"]: revision restart-pod hold`,
 				`StatefulSet/fe spec.template.spec.containers[name="fe"].env[name="B"]: revision restart-pod hold`,
 				`StatefulSet/fe spec.template.spec.containers[name="fe"].image: user restart-pod apply`,
 				`plan.Apply StatefulSet/fe: update spec.template.spec.containers[name="fe"].image`,
-			}},
+			},
+		},
 		{name: "many fields, the step names three", live: set(), want: set(func(s *appsv1.StatefulSet) {
 			s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "C"}, {Name: "D"}, {Name: "E"}, {Name: "F"}, {Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
 		}), out: []string{
@@ -212,7 +217,7 @@ func TestWant(t *testing.T) {
 			`plan.Apply StatefulSet/fe: update spec.replicas`,
 		}},
 		{name: "storage class taken out of a claim is a difference", live: set(func(s *appsv1.StatefulSet) {
-			s.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
+			s.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = new("fast")
 		}), want: set(), out: []string{`StatefulSet/fe spec.volumeClaimTemplates[name="data"]: user recreate hold`}},
 		{name: "immutable fields of a set are held", live: set(), want: set(func(s *appsv1.StatefulSet) {
 			s.Spec.ServiceName, s.Spec.PodManagementPolicy = "other", appsv1.ParallelPodManagement

@@ -39,28 +39,12 @@ func Next(members []Member, size int) Choice {
 		}
 		return sorted[i].Name > sorted[j].Name
 	})
-	var leaving, broken, unready, outdated string
-	rolling := false
-	first := func(slot *string, m Member) {
-		if *slot == "" {
-			*slot = m.Name
-		}
-	}
-	for _, m := range sorted {
-		rolling = rolling || m.Outdated
-		switch {
-		case m.Leaving:
-			first(&leaving, m)
-		case m.Outdated && !m.Ready:
-			first(&broken, m)
-		case m.Outdated:
-			first(&outdated, m)
-		case !m.Ready:
-			first(&unready, m)
-		}
-	}
+	leaving := first(sorted, func(m Member) bool { return m.Leaving })
+	broken := first(sorted, func(m Member) bool { return m.Outdated && !m.Ready })
+	outdated := first(sorted, func(m Member) bool { return m.Outdated })
+	unready := first(sorted, func(m Member) bool { return !m.Outdated && !m.Ready })
 	switch {
-	case !rolling:
+	case outdated == "":
 		return Choice{}
 	case leaving != "":
 		return Choice{Waiting: leaving + " to be replaced"}
@@ -72,4 +56,14 @@ func Next(members []Member, size int) Choice {
 		return Choice{Waiting: "missing Pods"}
 	}
 	return Choice{Name: outdated}
+}
+
+// first returns the name of the first member that is so; empty when none is.
+func first(members []Member, is func(Member) bool) string {
+	for _, m := range members {
+		if is(m) {
+			return m.Name
+		}
+	}
+	return ""
 }

@@ -193,7 +193,9 @@ func pending(held []plan.Change) Verdict {
 	}
 	paths := make([]string, 0, len(held))
 	for _, c := range held {
-		paths = append(paths, c.Object.String()+" "+c.Path)
+		if c.Object.Kind != "Pod" { // a Pod is held because its template is, which says it better
+			paths = append(paths, strings.TrimSpace(c.Object.String()+" "+c.Path))
+		}
 	}
 	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: shorten(paths)}
 }

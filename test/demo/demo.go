@@ -43,8 +43,8 @@ type Demo struct {
 // Begin starts the clock.
 func (d *Demo) Begin() { d.start = time.Now() }
 
-// Say prints one line of progress with the time since Begin.
-func (d *Demo) Say(format string, args ...any) {
+// Sayf prints one line of progress with the time since Begin.
+func (d *Demo) Sayf(format string, args ...any) {
 	took := time.Since(d.start).Round(time.Second)
 	fmt.Fprintf(d.Out, "[%2d:%02d] %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
 }
@@ -76,12 +76,12 @@ func (d *Demo) Install(ctx context.Context) error {
 		return err
 	}
 	for _, a := range archives {
-		d.Say("loading image %s", filepath.Base(a))
+		d.Sayf("loading image %s", filepath.Base(a))
 		if err := d.Cluster.LoadImage(ctx, a); err != nil {
 			return err
 		}
 	}
-	d.Say("installing the operator: kubectl apply -f config/install/fairlead.yaml")
+	d.Sayf("installing the operator: kubectl apply -f config/install/fairlead.yaml")
 	if _, err := d.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(d.Root, "config/install/fairlead.yaml")); err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ func (d *Demo) Install(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the operator does not become available: %w\n%s", err, d.diagnosis(ctx, "fairlead-system"))
 	}
-	d.Say("the operator runs")
+	d.Sayf("the operator runs")
 	return nil
 }
 
 // Create applies the example.
 func (d *Demo) Create(ctx context.Context) error {
-	d.Say("creating three frontends and three backends: kubectl apply -n %s -f examples/doriscluster.yaml", Namespace)
+	d.Sayf("creating three frontends and three backends: kubectl apply -n %s -f examples/doriscluster.yaml", Namespace)
 	if _, err := d.Kubectl(ctx, "create", "namespace", Namespace); err != nil && !strings.Contains(err.Error(), "AlreadyExists") {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *Demo) AwaitReady(ctx context.Context, limit time.Duration) error {
 		got, err := d.Kubectl(ctx, "get", "dcr", "-n", Namespace, Name, "-o", "jsonpath="+columns)
 		if err == nil && got != "" && got != last {
 			status, message, _ := strings.Cut(got, " ")
-			d.Say("ready: %-5s %s", status, message)
+			d.Sayf("ready: %-5s %s", status, message)
 			last = got
 		}
 		if strings.HasPrefix(got, "True ") {

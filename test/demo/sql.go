@@ -66,7 +66,7 @@ func (d *Demo) AwaitBackends(ctx context.Context, n int, limit time.Duration) ([
 		}
 		select {
 		case <-ctx.Done():
-			return live, fmt.Errorf("%d of %d backends are alive after %s (last answer: %v)", len(live), n, limit, err)
+			return live, fmt.Errorf("%d of %d backends are alive after %s (last answer: %w)", len(live), n, limit, err)
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

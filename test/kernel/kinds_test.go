@@ -37,7 +37,7 @@ func pod(restart corev1.RestartPolicy) corev1.PodTemplateSpec {
 			HostAliases:      []corev1.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"h"}}},
 			Tolerations:      []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}, {Key: "l", Value: "v"}},
 			SecurityContext:  &corev1.PodSecurityContext{FSGroup: ptr.To[int64](1000), Sysctls: []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}},
-			DNSConfig:        &corev1.PodDNSConfig{Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptr.To("2")}}},
+			DNSConfig:        &corev1.PodDNSConfig{Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
 				{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector()},
 			},
@@ -64,11 +64,12 @@ func container() corev1.Container {
 		Command: []string{"c"}, Args: []string{"$(A)"},
 		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8030}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}},
 		Env: []corev1.EnvVar{
-			{Name: "A", Value: "1"}, {Name: "EMPTY"},
+			{Name: "A", Value: "1"},
+			{Name: "EMPTY"},
 			{Name: "F", ValueFrom: from(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}})},
 			{Name: "R", ValueFrom: from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}})},
 			{Name: "C", ValueFrom: from(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Key: "k"}})},
-			{Name: "S", ValueFrom: from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k", Optional: ptr.To(true)}})},
+			{Name: "S", ValueFrom: from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k", Optional: new(true)}})},
 		},
 		EnvFrom: []corev1.EnvFromSource{{Prefix: "P_", SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}},
 		Resources: corev1.ResourceRequirements{
@@ -80,7 +81,7 @@ func container() corev1.Container {
 		StartupProbe:   probe(corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 8030}}),
 		Lifecycle:      &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"stop"}}}},
 		SecurityContext: &corev1.SecurityContext{
-			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_RESOURCE"}, Drop: []corev1.Capability{"ALL"}}, RunAsNonRoot: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_RESOURCE"}, Drop: []corev1.Capability{"ALL"}}, RunAsNonRoot: new(true),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: "empty", MountPath: "/e"}, {Name: "data", MountPath: "/d", SubPathExpr: "$(A)"}},
@@ -93,7 +94,7 @@ func volumes() []corev1.Volume {
 	}
 	field := corev1.DownwardAPIVolumeFile{Path: "p", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}
 	return []corev1.Volume{
-		named("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("1024Mi"))}}),
+		named("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1024Mi"))}}),
 		named("empty", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		named("config", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Items: []corev1.KeyToPath{{Key: "k", Path: "p"}}}}),
 		named("secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}),
@@ -120,12 +121,12 @@ func kinds(namespace string) []client.Object {
 	m := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: "kinds", Labels: map[string]string{"app.kubernetes.io/name": "x"}, Finalizers: []string{"toy.fairlead.dev/a"}}
 	}
-	job := batchv1.JobSpec{Template: pod(corev1.RestartPolicyNever), Suspend: ptr.To(true)}
+	job := batchv1.JobSpec{Template: pod(corev1.RestartPolicyNever), Suspend: new(true)}
 	return []client.Object{
 		&corev1.ConfigMap{ObjectMeta: m(), Data: map[string]string{"a": "", "b": "1"}, BinaryData: map[string][]byte{"c": {0, 1}}},
 		&corev1.Secret{ObjectMeta: m(), Data: map[string][]byte{"a": []byte("1")}},
 		&corev1.Service{ObjectMeta: m(), Spec: corev1.ServiceSpec{Selector: app, Ports: []corev1.ServicePort{{Name: "a", Port: 1}, {Name: "b", Port: 1, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromString("x")}}}},
-		&corev1.ServiceAccount{ObjectMeta: m(), AutomountServiceAccountToken: ptr.To(false)},
+		&corev1.ServiceAccount{ObjectMeta: m(), AutomountServiceAccountToken: new(false)},
 		&corev1.PersistentVolumeClaim{ObjectMeta: m(), Spec: claimSpec()},
 		&appsv1.StatefulSet{ObjectMeta: m(), Spec: appsv1.StatefulSetSpec{
 			Replicas: ptr.To[int32](0), Selector: selector(), ServiceName: "x", Template: pod(corev1.RestartPolicyAlways),
@@ -134,7 +135,7 @@ func kinds(namespace string) []client.Object {
 		&appsv1.Deployment{ObjectMeta: m(), Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: selector(), Template: pod("")}},
 		&batchv1.Job{ObjectMeta: m(), Spec: job},
 		&batchv1.CronJob{ObjectMeta: m(), Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: job}}},
-		&policyv1.PodDisruptionBudget{ObjectMeta: m(), Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector(), MaxUnavailable: ptr.To(intstr.FromInt32(1))}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: m(), Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector(), MaxUnavailable: new(intstr.FromInt32(1))}},
 		&rbacv1.Role{ObjectMeta: m(), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}},
 		&rbacv1.RoleBinding{ObjectMeta: m(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kinds"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "default"}}},
 		&networkingv1.Ingress{ObjectMeta: m(), Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "x", Port: networkingv1.ServiceBackendPort{Number: 1}}}}},

@@ -51,7 +51,7 @@ func TestEvict(t *testing.T) {
 	w, _ := s.writer()
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "budget"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector(), MinAvailable: ptr.To(intstr.FromInt32(1))},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector(), MinAvailable: new(intstr.FromInt32(1))},
 	}
 	s.ok(s.Create(t.Context(), budget))
 	p := s.runningPod("p")

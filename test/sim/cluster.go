@@ -99,7 +99,7 @@ func (c *Cluster) syncSet(set *appsv1.StatefulSet) (bool, error) {
 func statusOf(set *appsv1.StatefulSet, revision string, pods []*corev1.Pod) appsv1.StatefulSetStatus {
 	s := appsv1.StatefulSetStatus{
 		ObservedGeneration: set.Generation, UpdateRevision: revision, CurrentRevision: set.Status.CurrentRevision,
-		Replicas: int32(len(pods)), //nolint:gosec // a handful
+		Replicas: int32(len(pods)),
 	}
 	if s.CurrentRevision == "" {
 		s.CurrentRevision = revision
@@ -129,6 +129,12 @@ func (c *Cluster) syncPods(set *appsv1.StatefulSet, revision string, pods []*cor
 			return false, nil
 		}
 	}
+	return c.removePod(set, revision, want, pods)
+}
+
+// removePod removes one Pod from the end that is too many or, with the strategy
+// RollingUpdate, outdated; it waits for whatever is leaving or not ready.
+func (c *Cluster) removePod(set *appsv1.StatefulSet, revision string, want int, pods []*corev1.Pod) (bool, error) {
 	slices.Reverse(pods)
 	for _, p := range pods {
 		tooMany := ordinal(p) >= want
@@ -156,7 +162,7 @@ func (c *Cluster) makePod(set *appsv1.StatefulSet, n int, revision string) error
 	}
 	p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	p.Labels[appsv1.StatefulSetPodNameLabel] = p.Name
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)}}
 	p.Status.Phase = corev1.PodPending
 	_, err := c.Create(p, "kube-controller-manager")
 	return err

@@ -176,7 +176,7 @@ func (r *Runner[O, W]) Settle(ctx context.Context, patience int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("not settled after %d rounds; last error: %v; plan: %+v", patience, last, r.Plan)
+	return fmt.Errorf("not settled after %d rounds; last error: %w; plan: %+v", patience, last, r.Plan)
 }
 
 // watched is the System as the kernel sees it: what it plans is kept, and is
@@ -206,7 +206,7 @@ func (s watched[O, W]) Plan(obj O, world W, now time.Time) (plan.Plan, error) {
 		return p, err
 	}
 	if one != two {
-		s.r.breaks("the same input gave two plans:\n%s\n%s", one, two)
+		s.r.breaksf("the same input gave two plans:\n%s\n%s", one, two)
 	}
 	return p, nil
 }
@@ -231,7 +231,7 @@ func (s watched[O, W]) Report(obj O, world W, p plan.Plan, now time.Time) status
 	return s.r.System.Report(obj, world, p, now)
 }
 
-func (r *Runner[O, W]) breaks(format string, args ...any) {
+func (r *Runner[O, W]) breaksf(format string, args ...any) {
 	if r.broken == nil {
 		r.broken = fmt.Errorf(format, args...)
 	}

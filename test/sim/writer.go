@@ -55,7 +55,7 @@ func (w *writer[O, W]) attempt(verb string, kind schema.GroupVersionKind, do fun
 	w.life.floor[kind] = w.r.Cluster.Now().Version // the cache waits for our own writes
 	if w.r.Check != nil {
 		if broken := w.r.Check(w.r.Cluster.Now()); broken != nil {
-			w.r.breaks("after %s: %w", verb, broken)
+			w.r.breaksf("after %s: %w", verb, broken)
 		}
 	}
 	switch fault {
@@ -116,7 +116,7 @@ func (w *writer[O, W]) covered(step plan.Apply, before, after client.Object) err
 			return c.Object == step.Target() && c.Verdict == plan.VerdictApply && within(f.Path, c.Path)
 		})
 		if !announced {
-			w.r.breaks("apply of %s changed %s from %s to %s, which the plan did not announce: %+v", step.Target(), f.Path, f.From, f.To, w.r.Plan.Changes)
+			w.r.breaksf("apply of %s changed %s from %s to %s, which the plan did not announce: %+v", step.Target(), f.Path, f.From, f.To, w.r.Plan.Changes)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -36,7 +35,7 @@ func objectMeta(t *Toy, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: t.Namespace, Name: name, Labels: map[string]string{label: t.Name},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: GroupVersion.String(), Kind: Kind, Name: t.Name, UID: t.UID, Controller: ptr.To(true),
+			APIVersion: GroupVersion.String(), Kind: Kind, Name: t.Name, UID: t.UID, Controller: new(true),
 		}},
 	}
 }
@@ -74,7 +73,7 @@ func orNil(o client.Object) client.Object {
 
 // CRD is the definition of the Toy.
 func CRD() *apiextensionsv1.CustomResourceDefinition {
-	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
+	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "toys." + GroupVersion.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{

@@ -73,7 +73,7 @@ func (t *Toy) SetObservedGeneration(g int64) { t.Status.ObservedGeneration = g }
 // DeepCopyObject implements runtime.Object.
 func (t *Toy) DeepCopyObject() runtime.Object {
 	out := *t
-	t.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	t.DeepCopyInto(&out.ObjectMeta)
 	out.Spec.Extra = slices.Clone(t.Spec.Extra)
 	if t.Spec.Replicas != nil {
 		n := *t.Spec.Replicas
@@ -87,7 +87,7 @@ func (t *Toy) DeepCopyObject() runtime.Object {
 // DeepCopyObject implements runtime.Object.
 func (l *ToyList) DeepCopyObject() runtime.Object {
 	out := *l
-	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	l.DeepCopyInto(&out.ListMeta)
 	out.Items = make([]Toy, 0, len(l.Items))
 	for i := range l.Items {
 		if t, ok := l.Items[i].DeepCopyObject().(*Toy); ok {

@@ -162,4 +162,4 @@ func short(v string) string {
 	return v
 }
 
-func line(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+func linef(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }

@@ -11,26 +11,26 @@ import (
 // table prints a plan for people: the summary first, then what there is to know
 // about the input, then every change, then what happens first.
 func table(out io.Writer, r Result) error {
-	line(out, "%s %s/%s: %s", r.Kind, r.Namespace, r.Name, summary(r.Plan))
+	linef(out, "%s %s/%s: %s", r.Kind, r.Namespace, r.Name, summary(r.Plan))
 	for _, f := range r.Findings {
-		line(out, "  %-11s %s", f.Severity, f.String())
+		linef(out, "  %-11s %s", f.Severity, f.String())
 	}
 	if len(r.Changes) > 0 {
-		line(out, "")
+		linef(out, "")
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-		line(w, "  OBJECT\tFIELD\tFROM\tTO\tCAUSE\tEFFECT\tVERDICT")
+		linef(w, "  OBJECT\tFIELD\tFROM\tTO\tCAUSE\tEFFECT\tVERDICT")
 		for _, c := range r.Changes {
-			line(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s", c.Object, dash(c.Path), dash(short(c.From)), dash(short(c.To)), c.Cause, c.Effect, verdict(c))
+			linef(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s", c.Object, dash(c.Path), dash(short(c.From)), dash(short(c.To)), c.Cause, c.Effect, verdict(c))
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
 	if len(r.Next) > 0 {
-		line(out, "")
-		line(out, "  First:")
+		linef(out, "")
+		linef(out, "  First:")
 		for _, n := range r.Next {
-			line(out, "    %s", n)
+			linef(out, "    %s", n)
 		}
 	}
 	return nil

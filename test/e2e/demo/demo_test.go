@@ -66,6 +66,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 }
 
 func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
+	t.Helper()
 	if err := d.WriteRows(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +85,7 @@ func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
 // operatorKilled takes the operator's Pod away without notice and looks whether
 // any Pod of the database was touched.
 func operatorKilled(ctx context.Context, t *testing.T, d *demo.Demo) {
+	t.Helper()
 	const uids = "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount}{\"\\n\"}{end}"
 	before, err := d.Kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-o", uids)
 	if err != nil {

@@ -73,7 +73,7 @@ func (s scene) installCRD() {
 	}
 	err := wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := s.client.List(ctx, &dorisv1.DorisClusterList{}, client.InNamespace(s.namespace))
-		return err == nil, nil //nolint:nilerr // not served yet
+		return err == nil, nil
 	})
 	if err != nil {
 		s.Fatalf("the API server does not serve DorisClusters: %v", err)
