@@ -133,6 +133,9 @@ func (m module) build(ctx context.Context, opts Options, programs []Program) err
 	if err := m.generate(ctx, g); err != nil {
 		return err
 	}
+	if err := m.download(ctx, g, missing); err != nil {
+		return err
+	}
 	for _, p := range missing {
 		if err := m.compile(ctx, g, p, m.binary(opts.CacheDir, p)); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
@@ -163,6 +166,17 @@ func (m module) programsAmong(all []Program) []Program {
 		}
 	}
 	return out
+}
+
+// download fetches the modules of all programs, so that one that cannot be had
+// is known before minutes go into the others.
+func (m module) download(ctx context.Context, g goCommand, programs []Program) error {
+	args := []string{"list", "-deps", "-f", "{{.Name}}", "-tags", m.tags}
+	for _, p := range programs {
+		args = append(args, m.packages[p])
+	}
+	_, err := g.output(ctx, args...)
+	return err
 }
 
 // compile writes the binary by way of a temporary name: a file under its

@@ -83,25 +83,19 @@ func (g goCommand) follow(what string, start time.Time, lines <-chan string) (pa
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	fmt.Fprintf(g.log, "build %s: started\n", what)
-	downloads := 0
 	for {
 		select {
 		case line, more := <-lines:
-			switch {
-			case !more:
+			if !more {
 				return packages, last
-			case strings.HasPrefix(line, "go: "):
-				downloads++
-			default:
-				packages++
 			}
+			packages++
 			last = append(last, line)
 			if len(last) > 40 {
 				last = last[1:]
 			}
 		case <-tick.C:
-			fmt.Fprintf(g.log, "build %s: %d modules fetched, %d packages compiled, %s\n",
-				what, downloads, packages, elapsed(start))
+			fmt.Fprintf(g.log, "build %s: %d packages compiled, %s\n", what, packages, elapsed(start))
 		}
 	}
 }
