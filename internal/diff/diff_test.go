@@ -360,10 +360,10 @@ func TestOwned(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		live func(*world)
-		want *appsv1.StatefulSet
-		held string // prefix of the paths that are held
+		name   string
+		live   func(*world)
+		want   *appsv1.StatefulSet
+		theirs string // part of what must not become ours
 	}{
 		{name: "modified field that we own keeps its live value", live: func(w *world) { w.apply(set(), manager) }, want: set(func(s *appsv1.StatefulSet) { container(s).Image = "fe:2" })},
 		{name: "added entry is left out", live: func(w *world) { w.apply(set(), manager) }, want: set(func(s *appsv1.StatefulSet) { container(s).Env = append(container(s).Env, corev1.EnvVar{Name: "C"}) })},
@@ -380,7 +380,7 @@ func TestKeep(t *testing.T) {
 		}, want: set()},
 		{name: "field edited by others stays theirs", live: func(w *world) {
 			w.apply(set(), manager).edit(func(o client.Object) { container(liveSet(w.t, o)).Image = "fe:edited" })
-		}, want: set()},
+		}, want: set(), theirs: "fe:edited"},
 		{name: "entry removed by others stays away", live: func(w *world) {
 			w.apply(set(), manager).edit(func(o client.Object) { container(liveSet(w.t, o)).Env = nil })
 		}, want: set()},
@@ -419,6 +419,13 @@ func TestKeep(t *testing.T) {
 			}
 			if d := cmp.Diff(paths(held), paths(compare(t, tc.want, after))); d != "" {
 				t.Errorf("held fields are no longer the same (-before +after):\n%s", d)
+			}
+			owned, err := diff.New(clientgoscheme.Scheme).Owned(after, manager)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(owned); tc.theirs != "" && strings.Contains(got, tc.theirs) {
+				t.Errorf("%s has become ours: %s", tc.theirs, got)
 			}
 		})
 	}

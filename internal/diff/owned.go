@@ -76,7 +76,7 @@ func (e *Engine) Keep(rendered, live client.Object, manager string, held []Field
 			continue
 		}
 		var now any
-		if owns(owned, f.path) {
+		if owned.Has(f.path) {
 			now = at(c.live.Object, f.path)
 		}
 		edited, ok := put(c.wanted.Object, f.path, now).(map[string]any)
@@ -115,16 +115,4 @@ func (c comparison) orders() ([]Field, error) {
 		return nil, fmt.Errorf("merging %s %q: %w", c.wanted.GetKind(), c.wanted.GetName(), err)
 	}
 	return reordered(c, merged), nil
-}
-
-// owns tells whether the set holds the path, anything above it that is one
-// value, or anything below it.
-func owns(s *fieldpath.Set, p fieldpath.Path) bool {
-	if s.Has(p) {
-		return true
-	}
-	for _, el := range p {
-		s = s.WithPrefix(el)
-	}
-	return !s.Empty()
 }

@@ -46,9 +46,6 @@ func TestPut(t *testing.T) {
 	}
 }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func TestPutThenAt(t *testing.T) {
 	element := rapid.Custom(func(t *rapid.T) fieldpath.PathElement {
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")

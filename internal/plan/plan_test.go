@@ -374,13 +374,20 @@ func TestRefusalStopsEveryStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.Wait(plan.Wait{On: plan.RefOf(set()), Reason: "NotThereYet"})
+	b.Want(plan.Want{Rendered: set()})
 	b.Find(plan.Finding{Severity: plan.Warning, Field: "spec.a", Message: "careful"}, plan.Finding{Severity: plan.Refusal, Field: "spec.b", Reason: "InvalidSpec", Message: "no"})
 	refused, err := b.Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(refused.Steps) != 0 || refused.Changes[0].Verdict != plan.VerdictRefuse || refused.Changes[0].Message != "spec.b: no" {
+	if len(refused.Steps) != 0 || len(refused.Changes) != 2 {
 		t.Errorf("refused plan = %+v", refused)
+	}
+	for _, c := range refused.Changes {
+		if c.Verdict != plan.VerdictRefuse || c.Message != "spec.b: no" {
+			t.Errorf("change of a refused plan = %+v", c)
+		}
 	}
 	if !refused.Settled() {
 		t.Error("a refused plan is not settled, although nothing will be done")
