@@ -17,9 +17,9 @@ const Kind = "Toy"
 // Toy is the custom resource.
 type Toy struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              Spec   `json:"spec,omitempty"`
-	Status            Status `json:"status,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec,omitzero"`
+	Status            Status `json:"status,omitzero"`
 }
 
 // Spec is what a test asks for.
@@ -50,7 +50,7 @@ type Status struct {
 // ToyList is a list of Toys.
 type ToyList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Toy `json:"items"`
 }
 
