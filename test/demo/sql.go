@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,7 +20,7 @@ func (d *Demo) SQL(ctx context.Context, statement string) ([]string, error) {
 }
 
 // LiveBackends asks the database for its backends and returns the names of the
-// Pods of those that are alive.
+// Pods of those that are alive, sorted.
 func (d *Demo) LiveBackends(ctx context.Context) ([]string, error) {
 	out, err := d.Kubectl(ctx, "exec", "-n", Namespace, Name+"-fe-0", "-c", "fe", "--",
 		"mysql", "-h", Name+"-fe-service", "-P", "9030", "-uroot", "--batch", "-e", "SHOW BACKENDS")
@@ -52,6 +53,7 @@ func liveHosts(table string) []string {
 			live = append(live, pod)
 		}
 	}
+	slices.Sort(live)
 	return live
 }
 
