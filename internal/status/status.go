@@ -191,11 +191,17 @@ func pending(held []plan.Change) Verdict {
 	if len(held) == 0 {
 		return Verdict{}
 	}
-	paths := make([]string, 0, len(held))
+	var paths, pods []string
 	for _, c := range held {
-		if c.Object.Kind != "Pod" { // a Pod is held because its template is, which says it better
-			paths = append(paths, strings.TrimSpace(c.Object.String()+" "+c.Path))
+		path := strings.TrimSpace(c.Object.String() + " " + c.Path)
+		if c.Object.Kind == "Pod" { // held because its template is, which says it better
+			pods = append(pods, path)
+			continue
 		}
+		paths = append(paths, path)
+	}
+	if len(paths) == 0 {
+		paths = pods
 	}
 	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: shorten(paths)}
 }

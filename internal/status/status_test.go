@@ -32,6 +32,15 @@ var (
 	forGood  = &Failure{Reason: "ApplyFailed", Err: errors.New("not allowed"), Permanent: true}
 )
 
+// heldPods is a plan of these changes and of two held Pods.
+func heldPods(more ...plan.Change) plan.Plan {
+	p := plan.Plan{Changes: more}
+	for _, name := range []string{"fe-1", "fe-0"} {
+		p.Changes = append(p.Changes, plan.Change{Object: plan.Ref{Kind: "Pod", Namespace: "ns", Name: name}, Verdict: plan.VerdictHold})
+	}
+	return p
+}
+
 // told prints conditions: type=status reason (message).
 func told(list []metav1.Condition) []string {
 	var out []string
@@ -63,6 +72,12 @@ func TestConditions(t *testing.T) {
 		}},
 		{"held changes leave it ready", Input{Health: healthy, Plan: held}, []string{
 			available, "ChangePending=True ConsentNeeded (StatefulSet/fe spec.a; StatefulSet/fe spec.b)", "Ready=True Reconciled (as the spec wants it)",
+		}},
+		{"held Pods do not hide the set that they are held for", Input{Health: healthy, Plan: heldPods(held.Changes...)}, []string{
+			available, "ChangePending=True ConsentNeeded (StatefulSet/fe spec.a; StatefulSet/fe spec.b)", "Ready=True Reconciled (as the spec wants it)",
+		}},
+		{"nothing but Pods is held, they are named", Input{Health: healthy, Plan: heldPods()}, []string{
+			available, "ChangePending=True ConsentNeeded (Pod/fe-0; Pod/fe-1)", "Ready=True Reconciled (as the spec wants it)",
 		}},
 		{"refused input stalls", Input{Health: healthy, Plan: refused}, []string{
 			available, "Ready=False InvalidSpec (spec.x: is wrong)", "Stalled=True InvalidSpec (spec.x: is wrong)",
