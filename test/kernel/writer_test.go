@@ -108,6 +108,8 @@ func TestStatusThatMeansTheSameIsNotWritten(t *testing.T) {
 	s := newStage(t)
 	w, op := s.writer()
 	before := s.make("toy", toy.Spec{})
+	before.Status.ObservedGeneration = 1
+	s.ok(s.Status().Update(t.Context(), before))
 	mark := s.mark()
 	now, ok := before.DeepCopyObject().(*toy.Toy)
 	if !ok {
