@@ -128,11 +128,16 @@ func differingPaths(c comparison, merged *typed.TypedValue, managed []metav1.Man
 	if err != nil {
 		return nil, nil, err
 	}
+	changed = cmp.Modified.Union(cmp.Added)
+	unwanted := owned.Difference(wantedSet)
+	if unwanted.Empty() {
+		return changed, unwanted, nil
+	}
 	liveSet, err := c.liveTyped.ToFieldSet()
 	if err != nil {
 		return nil, nil, err
 	}
-	return cmp.Modified.Union(cmp.Added), owned.Difference(wantedSet).Intersection(liveSet), nil
+	return changed, unwanted.Intersection(liveSet), nil
 }
 
 func (c comparison) fields(merged *typed.TypedValue, changed, removed *fieldpath.Set) []Field {
