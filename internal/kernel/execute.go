@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/event"
@@ -39,6 +42,9 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 			rn.contested(contested)
 		case errors.As(err, &blocked):
 			rn.plan.Steps = []plan.Step{plan.Wait{On: blocked.Pod, Reason: reasonDisruptionBudget, Message: blocked.Error(), Recheck: blockedRetry}}
+			return false
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			rn.plan.Steps = []plan.Step{plan.Wait{On: step.Target(), Reason: string(corev1.NamespaceTerminatingCause), Message: "the namespace is being deleted"}}
 			return false
 		default:
 			rn.failure = &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}

@@ -212,6 +212,10 @@ func TestReconcile(t *testing.T) {
 			did: []string{"evict", "status"}, after: blockedRetry, ready: "False DisruptionBudget evicting Pod/p: budget says no",
 		},
 		{
+			name: "namespace that is being deleted is left alone", double: newDouble(steps(applyIt)), fail: map[string]error{"apply": fmt.Errorf("applying: %w", terminating())},
+			did: []string{"apply", "status"}, ready: "False NamespaceTerminating the namespace is being deleted",
+		},
+		{
 			name: "contested step keeps no other from being taken", double: newDouble(steps(applyIt, deleteIt), steps(applyIt)), fail: map[string]error{"apply": &apply.ContestedError{Object: plan.RefOf(target), What: "x", RetryAfter: time.Minute}},
 			did: []string{"apply", "delete", "apply", "status"}, events: []string{"Deleted", "Contested"}, after: time.Minute, ready: "False Contested Pod/p: somebody else keeps changing what the operator sets (x)",
 		},
@@ -454,4 +458,12 @@ func TestSlimPodKeepsWhatItIsJudgedBy(t *testing.T) {
 	if got, err := slimPod("other"); got != "other" || err != nil {
 		t.Errorf("something else became %v, %v", got, err)
 	}
+}
+
+// terminating is how the API server answers a creation in a namespace that is
+// being deleted.
+func terminating() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("because it is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
 }

@@ -37,6 +37,7 @@ type Entry struct {
 	Namespace, Name       string
 	URI                   string
 	Code                  int
+	Message               string // of a refusal; empty otherwise
 }
 
 // Mark is a position in the log.
@@ -122,7 +123,8 @@ type event struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int `json:"code"`
+		Message string `json:"message"`
+		Code    int    `json:"code"`
 	} `json:"responseStatus"`
 	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
 }
@@ -159,5 +161,6 @@ func (e event) entry() Entry {
 		Name:        e.ObjectRef.Name,
 		URI:         e.RequestURI,
 		Code:        e.ResponseStatus.Code,
+		Message:     e.ResponseStatus.Message,
 	}
 }
