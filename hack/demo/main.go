@@ -56,6 +56,11 @@ others; each is named) and builds Kubernetes from source once, which takes some 
 `
 
 func up(ctx context.Context, dir string) error {
+	release, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if _, err := cluster.Open(filepath.Join(dir, "cluster")); err == nil {
 		return fmt.Errorf("the demonstration is up already in %s; remove it with: make demo-down", dir)
 	}
@@ -130,7 +135,12 @@ What to try next, in this directory:
 `
 
 func down(ctx context.Context, dir string) error {
-	err := cluster.Down(context.WithoutCancel(ctx), filepath.Join(dir, "cluster"))
+	release, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = cluster.Down(context.WithoutCancel(ctx), filepath.Join(dir, "cluster"))
 	if err != nil && !errors.Is(err, ledger.ErrNone) {
 		return err
 	}
