@@ -1,13 +1,15 @@
 package meta
 
+import "strconv"
+
 // Prefix is the domain of all annotations, labels and field managers that
 // belong to the operator itself.
 const Prefix = "fairlead.dev/"
 
 // Annotations read from objects that users write.
 const (
-	// AnnotationPaused on a custom resource stops all writes for it while its
-	// value is "true". Status is still reported.
+	// AnnotationPaused on a custom resource stops all writes for it unless its
+	// value is "false". Status is still reported.
 	AnnotationPaused = Prefix + "paused"
 
 	// AnnotationApprove on a custom resource consents to the set of held changes
@@ -33,7 +35,10 @@ const (
 	AnnotationInputs = Prefix + "inputs"
 )
 
-// Paused tells whether the annotations ask the operator to write nothing.
+// Paused tells whether the annotations ask the operator to write nothing. Any
+// value but a spelling of false does: whoever writes "yes" means it.
 func Paused(annotations map[string]string) bool {
-	return annotations[AnnotationPaused] == "true"
+	value, set := annotations[AnnotationPaused]
+	paused, err := strconv.ParseBool(value)
+	return set && (paused || err != nil)
 }

@@ -12,7 +12,11 @@ import (
 // a field of the spec a default, and nothing may read a pointer of the spec
 // without going through here or checking it.
 const (
-	defaultReplicas       = 3
+	defaultReplicas = 3
+	// maxReplicas bounds what a typing error can ask for. Every Pod is named in
+	// the status, and the object has to stay well below what the API server stores.
+	maxReplicas = 1000
+
 	defaultElectionNumber = 3
 
 	// minimumStartSeconds is the shortest time that a container gets to start.
@@ -39,7 +43,7 @@ func replicasOf(spec *dorisv1.BaseSpec) int32 {
 	if spec.Replicas == nil {
 		return defaultReplicas
 	}
-	return max(*spec.Replicas, 0)
+	return min(max(*spec.Replicas, 0), maxReplicas)
 }
 
 // electionNumberOf returns how many frontends are followers.

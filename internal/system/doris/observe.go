@@ -121,13 +121,29 @@ func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluste
 		return fmt.Errorf("listing Pods: %w", err)
 	}
 	for _, p := range pods.Items {
-		c := p.Labels[dorisv1.LabelComponent]
-		w.Pods[c] = append(w.Pods[c], p)
+		if c, ours := componentOf(dc, &p); ours {
+			w.Pods[string(c)] = append(w.Pods[string(c)], p)
+		}
 	}
 	for c := range w.Pods {
 		sortPods(w.Pods[c])
 	}
 	return nil
+}
+
+// componentOf tells of which component a Pod is. Labels are not enough: anybody
+// may put them on a Pod, and what is counted as a member may be evicted.
+func componentOf(dc *dorisv1.DorisCluster, p *corev1.Pod) (dorisv1.ComponentType, bool) {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil || owner.Kind != "StatefulSet" {
+		return "", false
+	}
+	for _, c := range rendered {
+		if owner.Name == StatefulSetName(dc.Name, c) {
+			return c, true
+		}
+	}
+	return "", false
 }
 
 // found reads one object into the map, or leaves it out when it is absent.

@@ -108,10 +108,15 @@ func frontendsRun(dc *dorisv1.DorisCluster) []plan.Finding {
 
 func replicasNotNegative(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		if spec.Replicas == nil || *spec.Replicas >= 0 {
+		switch {
+		case spec.Replicas == nil:
 			return nil
+		case *spec.Replicas < 0:
+			return []plan.Finding{refusal(field+".replicas", "%d is negative: set it to 0 or more", *spec.Replicas)}
+		case *spec.Replicas > maxReplicas:
+			return []plan.Finding{refusal(field+".replicas", "%d is more than the %d Pods that one component can have here: set it to what you mean", *spec.Replicas, maxReplicas)}
 		}
-		return []plan.Finding{refusal(field+".replicas", "%d is negative: set it to 0 or more", *spec.Replicas)}
+		return nil
 	})
 }
 

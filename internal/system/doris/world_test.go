@@ -362,8 +362,11 @@ func (w *world) controllers() {
 
 func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal), Labels: map[string]string{}},
-		Spec:       *set.Spec.Template.Spec.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal), Labels: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
+		},
+		Spec: *set.Spec.Template.Spec.DeepCopy(),
 	}
 	maps.Copy(pod.Labels, set.Spec.Template.Labels)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = set.Status.UpdateRevision

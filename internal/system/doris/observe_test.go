@@ -1,0 +1,36 @@
+package doris
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+)
+
+func TestComponentOfAPod(t *testing.T) {
+	dc := &dorisv1.DorisCluster{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
+	owned := func(kind, name string, controller bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(controller)}}
+	}
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		want   dorisv1.ComponentType
+	}{
+		"Pod of the frontends' set is a frontend":      {owned("StatefulSet", "d-fe", true), dorisv1.ComponentFE},
+		"Pod of the backends' set is a backend":        {owned("StatefulSet", "d-be", true), dorisv1.ComponentBE},
+		"bare Pod with our labels is nobody":           {nil, ""},
+		"Pod of another set is nobody":                 {owned("StatefulSet", "d-bee", true), ""},
+		"Pod of another kind of owner is nobody":       {owned("Job", "d-be", true), ""},
+		"Pod that is only held by the set is nobody's": {owned("StatefulSet", "d-be", false), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			labels := map[string]string{dorisv1.LabelCluster: "d", dorisv1.LabelComponent: "be"}
+			got, ours := componentOf(dc, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "d-be-0", Labels: labels, OwnerReferences: tc.owners}})
+			if got != tc.want || ours != (tc.want != "") {
+				t.Errorf("component %q, ours %t; want %q", got, ours, tc.want)
+			}
+		})
+	}
+}
