@@ -15,6 +15,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // writeBudget is what a cluster of one frontend and one backend may cost in
@@ -60,7 +61,7 @@ func TestIdleClustersCostNothing(t *testing.T) {
 			return err.Error()
 		}
 		for i := range list.Items {
-			if why := unsettled(&list.Items[i]); why != "" {
+			if why := story.Unsettled(&list.Items[i]); why != "" {
 				return list.Items[i].Name + ": " + why
 			}
 		}

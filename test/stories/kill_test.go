@@ -11,6 +11,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/test/simnode"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // TestKilledAtAnyMoment kills the operator with SIGKILL again and again while a
@@ -82,7 +83,7 @@ func TestFrontendReadyWhileNobodyLooks(t *testing.T) {
 			}
 			serve()
 			s.eventually("the frontend is ready", func() string {
-				if pods := s.pods("fe"); !podReady(&pods[0]) {
+				if pods := s.pods("fe"); !story.PodReady(&pods[0]) {
 					return "it is not"
 				}
 				return ""

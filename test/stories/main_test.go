@@ -7,7 +7,7 @@
 // or change what all share, run alone before them.
 //
 // After each story the history of its namespace is read again and held against
-// the promises that no story may break: see history_test.go.
+// the promises that no story may break: see package story.
 package stories
 
 import (
@@ -30,12 +30,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -43,6 +38,7 @@ import (
 	"github.com/fairlead-dev/fairlead/test/cluster"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // operatorVariable makes this test binary the operator: it holds its settings.
@@ -84,7 +80,7 @@ func beOperator(text string) error {
 	defer stop()
 	return operator.Run(ctx, cfg, operator.Options{
 		Systems: s.Systems, Namespaces: s.Namespaces, Workers: 16, Log: log,
-		LeaderElect: s.LeaderElect, LeaseNamespace: systemNamespace,
+		LeaderElect: s.LeaderElect, LeaseNamespace: story.SystemNamespace,
 		MetricsAddress: s.Metrics, HealthAddress: s.Health,
 	})
 }
@@ -132,7 +128,7 @@ func (s *scene) mayDoAll(mark audit.Mark) {
 	}
 	asked := false
 	for _, e := range entries {
-		if e.User != "system:serviceaccount:"+systemNamespace+":"+accountName {
+		if e.User != "system:serviceaccount:"+story.SystemNamespace+":"+story.AccountName {
 			continue
 		}
 		asked = true
@@ -255,11 +251,6 @@ func tail(text string, n int) string {
 	return text
 }
 
-const (
-	systemNamespace = "fairlead-system"
-	accountName     = "fairlead"
-)
-
 var account struct {
 	once  sync.Once
 	token string
@@ -271,30 +262,13 @@ var account struct {
 func operatorKubeconfig(t *testing.T) string {
 	t.Helper()
 	admin := clustertest.Shared(t).RESTConfig()
-	account.once.Do(func() { account.token, account.err = operatorToken(admin) })
+	account.once.Do(func() { account.token, account.err = story.Token(context.Background(), admin) })
 	if account.err != nil {
 		t.Fatal(account.err)
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: account.token}
-	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	config.CurrentContext = "x"
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
+	if err := story.WriteKubeconfig(file, admin, account.token); err != nil {
 		t.Fatal(err)
 	}
 	return file
-}
-
-func operatorToken(admin *rest.Config) (string, error) {
-	client, err := kubernetes.NewForConfig(admin)
-	if err != nil {
-		return "", err
-	}
-	token, err := client.CoreV1().ServiceAccounts(systemNamespace).CreateToken(context.Background(), accountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return token.Status.Token, nil
 }

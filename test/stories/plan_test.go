@@ -94,7 +94,7 @@ func TestWhatHappensIsWhatWasPlanned(t *testing.T) {
 	} {
 		s.quiet(time.Second)
 		p := s.planned(tc.edit)
-		before, went := s.versions(), len(s.history.went())
+		before, went := s.versions(), len(s.history.Went())
 		s.edit("doris", tc.edit)
 		s.settled("doris")
 		s.quiet(time.Second)
@@ -110,7 +110,7 @@ func TestWhatHappensIsWhatWasPlanned(t *testing.T) {
 		}
 		slices.Sort(wanted)
 		slices.Sort(pods)
-		replaced := slices.Sorted(slices.Values(s.history.went()[went:]))
+		replaced := slices.Sorted(slices.Values(s.history.Went()[went:]))
 		if diff := cmp.Diff(wanted, s.changedSince(before)); diff != "" {
 			t.Errorf("%s: objects (-planned +happened):\n%s", tc.name, diff)
 		}

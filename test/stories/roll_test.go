@@ -15,6 +15,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/test/simnode"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // TestALife is the life of one cluster: created, upgraded, hit by a bad image,
@@ -49,13 +50,13 @@ func TestALife(t *testing.T) {
 }
 
 func upgrade(s *scene) {
-	before := len(s.history.went())
+	before := len(s.history.Went())
 	s.edit("doris", func(dc *dorisv1.DorisCluster) {
 		dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
 	})
 	s.settled("doris")
 	want := []string{"doris-be-2", "doris-be-1", "doris-be-0", "doris-fe-2", "doris-fe-1", "doris-fe-0"}
-	if diff := cmp.Diff(want, s.history.went()[before:]); diff != "" {
+	if diff := cmp.Diff(want, s.history.Went()[before:]); diff != "" {
 		s.Errorf("Pods replaced (-want +got):\n%s", diff)
 	}
 	for _, p := range s.pods("") {
@@ -67,7 +68,7 @@ func upgrade(s *scene) {
 
 func badImage(s *scene) {
 	defer s.nodes.Inject(simnode.Rule{Fault: simnode.FaultImagePull, Namespace: s.namespace, Image: "*broken*"})()
-	before := len(s.history.went())
+	before := len(s.history.Went())
 	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:broken" })
 	s.eventually("the status tells of the failure", func() string {
 		st := s.doris("doris").Status.BeStatus
@@ -77,7 +78,7 @@ func badImage(s *scene) {
 		return ""
 	})
 	s.stays("the roll stops at one Pod", 2*time.Second, func() string {
-		if went := s.history.went()[before:]; !slices.Equal(went, []string{"doris-be-2"}) {
+		if went := s.history.Went()[before:]; !slices.Equal(went, []string{"doris-be-2"}) {
 			return strings.Join(went, " ") + " went"
 		}
 		return ""
@@ -87,7 +88,7 @@ func badImage(s *scene) {
 	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:be-3.0.6" })
 	s.settled("doris")
 	want := []string{"doris-be-2", "doris-be-2", "doris-be-1", "doris-be-0"}
-	if diff := cmp.Diff(want, s.history.went()[before:]); diff != "" {
+	if diff := cmp.Diff(want, s.history.Went()[before:]); diff != "" {
 		s.Errorf("Pods replaced (-want +got):\n%s", diff)
 	}
 }
@@ -178,7 +179,7 @@ func strangeTemplate(s *scene) {
 		o.Spec.Template.Spec.Containers[0].Image = "apache/doris:be-3.0.6"
 	})
 	s.eventually("nothing is pending", func() string {
-		if text := conditionText(s.doris("doris"), meta.ConditionChangePending); !strings.HasPrefix(text, "no condition") {
+		if text := story.ConditionText(s.doris("doris"), meta.ConditionChangePending); !strings.HasPrefix(text, "no condition") {
 			return text
 		}
 		return ""
@@ -191,7 +192,7 @@ func strangeTemplate(s *scene) {
 
 func deletion(s *scene) {
 	time.Sleep(200 * time.Millisecond) // the history is on its way
-	s.history.deleting()
+	s.history.Deleting()
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := s.client.List(s.Context(), claims, client.InNamespace(s.namespace)); err != nil || len(claims.Items) == 0 {
 		s.Fatalf("%d claims: %v", len(claims.Items), err)

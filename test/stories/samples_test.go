@@ -12,6 +12,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // TestSamplesBecomeAvailable creates every manifest of the shapes that people
@@ -31,7 +32,7 @@ func TestSamplesBecomeAvailable(t *testing.T) {
 	}
 	names := map[string]string{} // of clusters, by file
 	for i, file := range append(own, known...) {
-		for _, u := range documents(readFile(t, file)) {
+		for _, u := range story.Documents(readFile(t, file)) {
 			u.SetNamespace(s.namespace)
 			if u.GetKind() == dorisv1.Kind {
 				u.SetName(fmt.Sprintf("s%d", i))
@@ -75,7 +76,7 @@ func checkSupport(t *testing.T, file string, dc *dorisv1.DorisCluster) {
 	if dc.Spec.BrokerSpec != nil {
 		want = append(want, "spec.brokerSpec")
 	}
-	got := conditionText(dc, meta.ConditionFullySupported)
+	got := story.ConditionText(dc, meta.ConditionFullySupported)
 	if len(want) == 0 && !strings.HasPrefix(got, "no condition") {
 		t.Errorf("%s: something is not supported: %s", file, got)
 	}

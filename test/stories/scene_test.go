@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
@@ -26,12 +25,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
-	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/test/cluster"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
 	"github.com/fairlead-dev/fairlead/test/counts"
 	"github.com/fairlead-dev/fairlead/test/simnode"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 const root = "../../"
@@ -57,7 +56,7 @@ type scene struct {
 	client    client.WithWatch
 	nodes     *simnode.Simulator
 	namespace string
-	history   *history
+	history   *story.History
 	op        *process
 	// refusals says that the operator will ask for what it may not have.
 	refusals bool
@@ -71,8 +70,23 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(stage.err)
 	}
 	s := &scene{T: t, cluster: c, client: stage.client, nodes: stage.nodes, namespace: clustertest.Namespace(t)}
-	s.history = watchHistory(s)
+	s.watchHistory()
 	return s
+}
+
+// watchHistory holds what happens in the namespace against the promises that no
+// story may break.
+func (s *scene) watchHistory() {
+	s.Helper()
+	var err error
+	if s.history, err = story.Watch(s.client, s.namespace); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		for _, broken := range s.history.End() {
+			s.Errorf("promise broken: %s", broken)
+		}
+	})
 }
 
 func setStage(c *cluster.Cluster) error {
@@ -103,45 +117,10 @@ func setStage(c *cluster.Cluster) error {
 
 // install applies the objects of the install manifest that are picked.
 func install(c client.Client, pick func(kind string) bool) error {
-	text, err := os.ReadFile(root + "config/install/fairlead.yaml")
-	if err != nil {
-		return err
-	}
-	for _, u := range documents(string(text)) {
-		if !pick(u.GetKind()) {
-			continue
-		}
-		if err := c.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(&u), client.FieldOwner("install"), client.ForceOwnership); err != nil {
-			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-		}
-	}
-	return nil
+	return story.Install(context.Background(), c, root+"config/install/fairlead.yaml", pick)
 }
 
-func awaitKind(c client.Client) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := c.List(context.Background(), &dorisv1.DorisClusterList{}, client.InNamespace("default"))
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond) // until the definition is served
-	}
-}
-
-func documents(text string) []unstructured.Unstructured {
-	var list []unstructured.Unstructured
-	for doc := range strings.SplitSeq("\n"+text, "\n---") {
-		var u unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			panic(err)
-		}
-		if u.GetKind() != "" {
-			list = append(list, u)
-		}
-	}
-	return list
-}
+func awaitKind(c client.Client) error { return story.AwaitKind(context.Background(), c, patience) }
 
 // small is the smallest cluster that people write.
 const small = `
@@ -174,7 +153,7 @@ spec:
 // create makes the objects of a manifest in the namespace of the story.
 func (s *scene) create(manifest string) {
 	s.Helper()
-	for _, u := range documents(manifest) {
+	for _, u := range story.Documents(manifest) {
 		u.SetNamespace(s.namespace)
 		if err := s.client.Create(s.Context(), &u); err != nil {
 			s.Fatalf("create %s %s: %v", u.GetKind(), u.GetName(), err)
@@ -260,7 +239,7 @@ func (s *scene) describe() string {
 		fmt.Fprintf(&b, "status of %s (generation %d):\n%s", list.Items[i].Name, list.Items[i].Generation, text)
 	}
 	for _, p := range s.pods("") {
-		fmt.Fprintf(&b, "Pod %s: phase %s ready %v deleted %v revision %s\n", p.Name, p.Status.Phase, podReady(&p), p.DeletionTimestamp, p.Labels[appsv1.ControllerRevisionHashLabelKey])
+		fmt.Fprintf(&b, "Pod %s: phase %s ready %v deleted %v revision %s\n", p.Name, p.Status.Phase, story.PodReady(&p), p.DeletionTimestamp, p.Labels[appsv1.ControllerRevisionHashLabelKey])
 	}
 	return b.String()
 }
@@ -271,37 +250,9 @@ func (s *scene) settled(name string) *dorisv1.DorisCluster {
 	var dc *dorisv1.DorisCluster
 	s.eventually(name+" is settled", func() string {
 		dc = s.doris(name)
-		return unsettled(dc)
+		return story.Unsettled(dc)
 	})
 	return dc
-}
-
-func unsettled(dc *dorisv1.DorisCluster) string {
-	conditions := dc.Status.Conditions
-	switch {
-	case dc.Status.ObservedGeneration != dc.Generation:
-		return "its spec was not seen"
-	case !apimeta.IsStatusConditionTrue(conditions, meta.ConditionReady):
-		return "it is not Ready: " + conditionText(dc, meta.ConditionReady)
-	case apimeta.FindStatusCondition(conditions, meta.ConditionReconciling) != nil:
-		return "it is reconciling: " + conditionText(dc, meta.ConditionReconciling)
-	case !apimeta.IsStatusConditionTrue(conditions, meta.ConditionAvailable):
-		return "it is not available"
-	}
-	for _, c := range []*dorisv1.ComponentStatus{dc.Status.FeStatus, dc.Status.BeStatus} {
-		if c != nil && c.ComponentCondition.Phase != dorisv1.PhaseAvailable {
-			return "the phase of " + c.ComponentCondition.SubResourceName + " is " + string(c.ComponentCondition.Phase)
-		}
-	}
-	return ""
-}
-
-func conditionText(dc *dorisv1.DorisCluster, kind string) string {
-	c := apimeta.FindStatusCondition(dc.Status.Conditions, kind)
-	if c == nil {
-		return "no condition " + kind
-	}
-	return string(c.Status) + " " + c.Reason + " " + c.Message
 }
 
 // says waits until a condition has the status and holds the text.
@@ -311,11 +262,11 @@ func (s *scene) says(name, kind string, status metav1.ConditionStatus, texts ...
 		dc := s.doris(name)
 		c := apimeta.FindStatusCondition(dc.Status.Conditions, kind)
 		if c == nil || c.Status != status {
-			return "it is " + conditionText(dc, kind)
+			return "it is " + story.ConditionText(dc, kind)
 		}
 		for _, text := range texts {
 			if !strings.Contains(c.Reason+" "+c.Message, text) {
-				return "it is " + conditionText(dc, kind)
+				return "it is " + story.ConditionText(dc, kind)
 			}
 		}
 		return ""
@@ -345,15 +296,6 @@ func (s *scene) identities() map[string]string {
 		out[p.Name] = string(p.UID)
 	}
 	return out
-}
-
-func podReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
-		}
-	}
-	return false
 }
 
 // requests are those of the operator.

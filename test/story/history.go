@@ -1,4 +1,4 @@
-package stories
+package story
 
 import (
 	"context"
@@ -7,20 +7,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 )
 
-// history is all that happened to the Pods, StatefulSets and claims of one
+// History is all that happened to the Pods, StatefulSets and claims of one
 // namespace. Resource versions put it in order across kinds, so that it can be
 // replayed and held against what must never happen:
 //
@@ -29,7 +27,7 @@ import (
 //     goes cannot serve itself;
 //   - a StatefulSet gets fewer replicas;
 //   - a claim is deleted.
-type history struct {
+type History struct {
 	mu     sync.Mutex
 	events []happening
 	// deletes is how long the history was when the story itself deleted its
@@ -46,41 +44,45 @@ type happening struct {
 	object  client.Object
 }
 
-func watchHistory(s *scene) *history {
+// Watch writes the history of a namespace until it is ended.
+func Watch(c client.WithWatch, namespace string) (*History, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &history{stop: cancel}
+	h := &History{stop: cancel}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.StatefulSetList{}, &corev1.PersistentVolumeClaimList{}} {
-		w, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+		w, err := c.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 		if err != nil {
-			s.Fatal(err)
+			h.stop()
+			return nil, fmt.Errorf("watching %T in %q: %w", list, namespace, err)
 		}
-		h.kinds.Go(func() {
-			defer w.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case e, open := <-w.ResultChan():
-					if !open {
-						return
-					}
-					h.note(e)
-				}
-			}
-		})
+		h.kinds.Go(func() { h.follow(ctx, w) })
 	}
-	s.Cleanup(func() {
-		time.Sleep(200 * time.Millisecond) // the last events are on their way
-		h.stop()
-		h.kinds.Wait()
-		for _, broken := range h.replay() {
-			s.Errorf("promise broken: %s", broken)
-		}
-	})
-	return h
+	return h, nil
 }
 
-func (h *history) note(e watch.Event) {
+func (h *History) follow(ctx context.Context, w watch.Interface) {
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, open := <-w.ResultChan():
+			if !open {
+				return
+			}
+			h.note(e)
+		}
+	}
+}
+
+// End ends the history and returns the promises that were broken.
+func (h *History) End() []string {
+	time.Sleep(200 * time.Millisecond) // the last events are on their way
+	h.stop()
+	h.kinds.Wait()
+	return h.replay()
+}
+
+func (h *History) note(e watch.Event) {
 	o, ok := e.Object.(client.Object)
 	if !ok {
 		return
@@ -94,15 +96,15 @@ func (h *history) note(e watch.Event) {
 	h.events = append(h.events, happening{version: version, kind: e.Type, object: o})
 }
 
-// deleting says that the story itself deletes its cluster from here on.
-func (h *history) deleting() {
+// Deleting says that the story itself deletes its cluster from here on.
+func (h *History) Deleting() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.deletes = len(h.events)
 }
 
-// went lists the Pods that went, in order.
-func (h *history) went() []string {
+// Went lists the Pods that went, in order.
+func (h *History) Went() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var names []string
@@ -116,7 +118,7 @@ func (h *history) went() []string {
 	return names
 }
 
-func (h *history) sorted() []happening {
+func (h *History) sorted() []happening {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b happening) int { return int(a.version - b.version) })
 	return events
@@ -130,7 +132,7 @@ type replayed struct {
 	broken   []string
 }
 
-func (h *history) replay() []string {
+func (h *History) replay() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	events := h.events
@@ -169,7 +171,7 @@ func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 		return
 	}
 	w.pods[p.Name] = p
-	if p.Labels[dorisv1.LabelComponent] == string(dorisv1.ComponentFE) && podReady(p) {
+	if p.Labels[dorisv1.LabelComponent] == string(dorisv1.ComponentFE) && PodReady(p) {
 		w.served[p.Labels[dorisv1.LabelCluster]] = true
 	}
 }
@@ -188,11 +190,11 @@ func (w *replayed) mayGo(p *corev1.Pod) {
 		if o.Name != p.Name && o.DeletionTimestamp != nil {
 			w.sayf("%s went while %s was going", p.Name, o.Name)
 		}
-		if o.Name != p.Name && !podReady(o) {
+		if o.Name != p.Name && !PodReady(o) {
 			others = append(others, o.Name)
 		}
 	}
-	if !podReady(p) {
+	if !PodReady(p) {
 		return
 	}
 	for set, replicas := range w.replicas {
@@ -223,61 +225,5 @@ func (w *replayed) set(kind watch.EventType, set *appsv1.StatefulSet) {
 	cluster, isBackend := strings.CutSuffix(set.Name, "-be")
 	if !known && isBackend && !w.served[cluster] && set.Annotations["test/external-frontends"] == "" {
 		w.sayf("%s was made before a frontend served", set.Name)
-	}
-}
-
-// TestHistoryIsHeldAgainstThePromises holds that a broken promise is seen.
-func TestHistoryIsHeldAgainstThePromises(t *testing.T) {
-	pod := func(name string, ready, going bool) *corev1.Pod {
-		p := &corev1.Pod{}
-		p.Name, p.UID = name, types.UID(name)
-		p.Labels = map[string]string{dorisv1.LabelCluster: "doris", dorisv1.LabelComponent: name[6:8]}
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-		if ready {
-			p.Status.Conditions[0].Status = corev1.ConditionTrue
-		}
-		if going {
-			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		}
-		return p
-	}
-	set := func(name string, replicas int32) *appsv1.StatefulSet {
-		s := &appsv1.StatefulSet{}
-		s.Name, s.Spec.Replicas = name, &replicas
-		return s
-	}
-	tests := map[string]struct {
-		objects []client.Object
-		want    string
-	}{
-		"nothing broken": {[]client.Object{
-			set("doris-fe", 1), pod("doris-fe-0", true, false), set("doris-be", 1), pod("doris-be-0", true, false), pod("doris-be-0", true, true),
-		}, ""},
-		"backends before frontends": {[]client.Object{set("doris-fe", 1), set("doris-be", 1)}, "before a frontend served"},
-		"fewer replicas":            {[]client.Object{set("doris-fe", 3), set("doris-fe", 2)}, "from 3 to 2"},
-		"two at once": {[]client.Object{
-			set("doris-fe", 2), pod("doris-fe-0", true, false), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true), pod("doris-fe-0", true, true),
-		}, "while doris-fe-1 was going"},
-		"one while another does not serve": {[]client.Object{
-			set("doris-fe", 2), pod("doris-fe-0", false, false), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true),
-		}, "these did not: [doris-fe-0]"},
-		"one while another is missing": {[]client.Object{
-			set("doris-fe", 2), pod("doris-fe-1", true, false), pod("doris-fe-1", true, true),
-		}, "1 of 2 Pods of doris-fe"},
-		"the broken one itself": {[]client.Object{
-			set("doris-fe", 2), pod("doris-fe-0", false, false), pod("doris-fe-1", true, false), pod("doris-fe-0", false, true),
-		}, ""},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			h := &history{}
-			for i, o := range tc.objects {
-				h.events = append(h.events, happening{version: int64(i), kind: watch.Modified, object: o})
-			}
-			got := strings.Join(h.replay(), "; ")
-			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("broken promises are %q, want %q", got, tc.want)
-			}
-		})
 	}
 }
