@@ -54,6 +54,9 @@ type Registration[O Object, W any] struct {
 	Engine *diff.Engine
 	// Clock is time.Now unless a test says otherwise.
 	Clock func() time.Time
+	// Around, if it is set, puts something around what writes: for tests, which
+	// prove by a faulty writer that its faults are noticed.
+	Around func(Writer) Writer
 }
 
 // reportTime is what a reconcile that ran into its timeout has left to say so.
@@ -231,9 +234,13 @@ func (reg Registration[O, W]) cache(ctx context.Context, mgr manager.Manager, na
 
 func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cache, c client.Client, refs *observe.References, namespace string) (controller.Controller, error) {
 	recorder := mgr.GetEventRecorder("fairlead")
+	var writer Writer = apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine, reg.Clock)
+	if reg.Around != nil {
+		writer = reg.Around(writer)
+	}
 	r := NewReconciler(Parts[O, W]{
 		Name: reg.Name, System: reg.System, New: reg.New, Client: c, Cache: objects, References: refs,
-		Writer: apply.NewWriter(c, mgr.GetAPIReader(), reg.Engine, reg.Clock),
+		Writer: writer,
 		Emit: func(o O, e event.Event) {
 			recorder.Eventf(o, related(e), e.Type, e.Reason, e.Action, "%s", e.Message)
 		},

@@ -38,11 +38,13 @@ type Options struct {
 	// Dial reaches the data systems.
 	Dial dial.Func
 	Log  logr.Logger
+	// Around are for tests only: see there.
+	Around Around
 }
 
 // Run runs an operator on the cluster of cfg until ctx ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
-	runs, err := systems(o.Systems, dependencies{dial: o.Dial, workers: o.Workers})
+	runs, err := systems(o.Systems, dependencies{dial: o.Dial, workers: o.Workers, around: o.Around})
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,28 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/system/doris"
 )
 
+// Doris is what the kernel asks of DorisClusters.
+type Doris = kernel.System[*dorisv1.DorisCluster, doris.World]
+
+// Around puts something around a part of the operator. Tests seed faults in
+// this way, to prove that they would be noticed; nil leaves a part as it is.
+type Around struct {
+	Doris  func(Doris) Doris
+	Writer func(kernel.Writer) kernel.Writer
+}
+
 // dependencies are what systems are given.
 type dependencies struct {
 	dial    dial.Func
 	workers int
+	around  Around
+}
+
+func (d dependencies) doris(engine *diff.Engine) Doris {
+	if d.around.Doris == nil {
+		return doris.New(engine)
+	}
+	return d.around.Doris(doris.New(engine))
 }
 
 type runFunc = func(context.Context, manager.Manager, []string) error
@@ -38,8 +56,9 @@ func registry(d dependencies) []struct {
 		{"doriscluster", kernel.Registration[*dorisv1.DorisCluster, doris.World]{
 			Name: "doriscluster", Manager: doris.FieldManager, Engine: engine, Workers: d.workers,
 			New:     func() *dorisv1.DorisCluster { return &dorisv1.DorisCluster{} },
-			System:  doris.New(engine),
+			System:  d.doris(engine),
 			Watches: doris.Watches(),
+			Around:  d.around.Writer,
 		}.Run},
 	}
 }
