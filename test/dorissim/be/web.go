@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -27,6 +28,7 @@ var settings = map[string]setting{
 	"custom_config_dir":                       {"${DORIS_HOME}/conf", "std::string", false},
 	"priority_networks":                       {"", "std::string", false},
 	"storage_root_path":                       {"${DORIS_HOME}/storage", "std::string", false},
+	"compaction_promotion_ratio":              {"0.05", "double", true},
 	"compaction_task_num_per_disk":            {"4", "int32_t", true},
 	"disable_auto_compaction":                 {"false", "bool", true},
 	"grace_shutdown_wait_seconds":             {"5", "int32_t", true},
@@ -65,13 +67,20 @@ func reply(w http.ResponseWriter, v any) {
 }
 
 type updated struct {
-	Name   string `json:"config_name"`
+	Name   string `json:"config_name,omitempty"`
 	Status string `json:"status"`
 	Msg    string `json:"msg"`
 }
 
+// updateConfig changes settings. Versions before 2.1 take one of them and answer with an object. Later ones answer
+// with a list, and read the parameter persist without looking whether it is there: where the real one then does
+// anything or dies, this one cuts the connection.
 func (n *Node) updateConfig(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
+	old := n.before21()
+	if !query.Has("persist") && !old {
+		panic(http.ErrAbortHandler)
+	}
 	persist := query.Get("persist") == "true"
 	query.Del("persist")
 	keys := make([]string, 0, len(query))
@@ -79,13 +88,22 @@ func (n *Node) updateConfig(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, k)
 	}
 	sort.Strings(keys)
+	if old && len(keys) != 1 {
+		reply(w, updated{Status: "BAD", Msg: "Now only support to set a single config once"})
+		return
+	}
 	out := []updated{}
 	for _, k := range keys {
 		u := updated{Name: k, Status: "OK"}
 		if err := n.setConfig(k, query.Get(k), persist); err != nil {
-			u.Status, u.Msg = "BAD", err.Error()
+			u.Status, u.Msg = "BAD", fmt.Sprintf("set %s=%s failed, reason: %s.", k, query.Get(k), err)
 		}
 		out = append(out, u)
+	}
+	if old {
+		out[0].Name = ""
+		reply(w, out[0])
+		return
 	}
 	reply(w, out)
 }
@@ -98,13 +116,47 @@ func (n *Node) setConfig(key, value string, persist bool) error {
 	if !s.mutable {
 		return fmt.Errorf("[NOT_IMPLEMENTED_ERROR]'%s' is not support to modify", key)
 	}
+	shown, err := convert(s.kind, strings.TrimSpace(value))
+	if err != nil {
+		return fmt.Errorf("[INVALID_ARGUMENT]convert '%s' as %s failed", value, s.kind)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.values[key] = value
+	n.values[key] = shown
 	if !persist {
 		return nil
 	}
 	return conf.WriteLines(n.custom, conf.Values{key: value})
+}
+
+// before21 tells versions that take one setting at a time.
+func (n *Node) before21() bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(n.opt.Version, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major < 2 || major == 2 && minor < 1
+}
+
+// convert reads a value as a type and prints it as the backend does: a fraction with six digits.
+func convert(kind, value string) (string, error) {
+	switch kind {
+	case "bool":
+		if value != "true" && value != "false" {
+			return "", strconv.ErrSyntax
+		}
+	case "int32_t", "int64_t":
+		bits := 64
+		if kind == "int32_t" {
+			bits = 32
+		}
+		i, err := strconv.ParseInt(value, 10, bits)
+		return strconv.FormatInt(i, 10), err
+	case "double":
+		f, err := strconv.ParseFloat(value, 64)
+		return strconv.FormatFloat(f, 'g', 6, 64), err
+	}
+	return value, nil
 }
 
 // config returns every known or given key with the value in force.
@@ -113,7 +165,11 @@ func (n *Node) config() [][]string {
 	defer n.mu.Unlock()
 	rows := [][]string{}
 	for key, s := range settings {
-		rows = append(rows, []string{key, s.kind, n.values.Text(key, s.def), fmt.Sprint(s.mutable)})
+		value := n.values.Text(key, s.def)
+		if shown, err := convert(s.kind, value); err == nil {
+			value = shown
+		}
+		rows = append(rows, []string{key, s.kind, value, fmt.Sprint(s.mutable)})
 	}
 	for key, value := range n.values {
 		if _, known := settings[key]; !known {

@@ -236,6 +236,54 @@ func TestBackendSettingsArePersistedByReplacingTheFile(t *testing.T) {
 	}
 }
 
+func TestBackendSettingsAreShownAsTheyAreKept(t *testing.T) {
+	for _, tc := range []struct{ name, version, query, status, shown string }{
+		{"a fraction is printed with six digits", "2.1.8", "compaction_promotion_ratio=0.123456789&persist=false", "OK", "0.123457"},
+		{"a fraction loses its last zeros", "2.1.8", "compaction_promotion_ratio=0.10&persist=false", "OK", "0.1"},
+		{"what is no fraction is refused", "2.1.8", "compaction_promotion_ratio=much&persist=false", "BAD", "0.05"},
+		{"an older version takes one setting without more", "2.0.15", "compaction_promotion_ratio=0.2", "OK", "0.2"},
+		{"an older version takes no two", "2.0.15", "compaction_promotion_ratio=0.2&max_tablet_version_num=3", "BAD", "0.05"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Version = tc.version
+			b, err := c.NewBE("")
+			must(t, err)
+			must(t, b.Start(running(t)))
+			resp, err := client.Post(b.URL()+"/api/update_config?"+tc.query, "", nil)
+			must(t, err)
+			defer func() { _ = resp.Body.Close() }()
+			var list []struct{ Status string }
+			if tc.version < "2.1" {
+				list = append(list, struct{ Status string }{})
+				must(t, decode(resp.Body, &list[0]))
+			} else {
+				must(t, decode(resp.Body, &list))
+			}
+			if len(list) != 1 || list[0].Status != tc.status {
+				t.Errorf("answers %v, want %s", list, tc.status)
+			}
+			var shown [][]string
+			must(t, getJSON(b.URL()+"/api/show_config?conf_item=compaction_promotion_ratio", &shown))
+			if len(shown) != 1 || shown[0][2] != tc.shown {
+				t.Errorf("shows %v, want %s", shown, tc.shown)
+			}
+		})
+	}
+}
+
+func TestABackendThatIsNotToldWhetherToPersistDoesNotAnswer(t *testing.T) {
+	c := newCluster(t)
+	b, err := c.NewBE("")
+	must(t, err)
+	must(t, b.Start(running(t)))
+	resp, err := client.Post(b.URL()+"/api/update_config?sys_log_level=WARNING", "", nil)
+	if err == nil {
+		_ = resp.Body.Close()
+		t.Errorf("answers %s", resp.Status)
+	}
+}
+
 func TestRowsWrittenThroughAnyFrontendAreWrittenOnce(t *testing.T) {
 	c := start(t, 3, 3)
 	exec(t, c.FEs[1], "create database shop")

@@ -213,6 +213,14 @@ func TestFrontendSettings(t *testing.T) {
 		must(t, f.Start(running(t), ""))
 		awaitServing(t, f)
 	}
+	if err := tryExec(f, `ADMIN SET FRONTEND CONFIG ("qe_slow_log_ms" = "soon")`); err == nil {
+		t.Error("a text was taken for a number")
+	}
+	exec(t, f, `ADMIN SET FRONTEND CONFIG ("enable_workload_group" = "FALSE")`)
+	if got := rows(t, f, "ADMIN SHOW FRONTEND CONFIG LIKE '%enable_workload_group'"); len(got) != 1 ||
+		got[0]["Key"] != "experimental_enable_workload_group" || got[0]["Value"] != "false" {
+		t.Errorf("a setting with a prefix is shown as %v", got)
+	}
 	exec(t, f, `ADMIN SET FRONTEND CONFIG ("qe_slow_log_ms" = "77")`)
 	if got := setting(); got != "77" {
 		t.Errorf("after ADMIN SET it is %s", got)

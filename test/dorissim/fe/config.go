@@ -2,8 +2,9 @@ package fe
 
 import (
 	"fmt"
-	"maps"
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/conf"
 	"github.com/fairlead-dev/fairlead/test/dorissim/quorum"
@@ -17,20 +18,22 @@ type setting struct {
 }
 
 var settings = map[string]setting{
-	"arrow_flight_sql_port":           {"-1", "int", false, false},
-	"custom_config_dir":               {"${DORIS_HOME}/conf", "String", false, false},
-	"edit_log_port":                   {"9010", "int", false, false},
-	"enable_fqdn_mode":                {"false", "boolean", false, true},
-	"http_port":                       {"8030", "int", false, false},
-	"initial_root_password":           {"", "String", false, false},
-	"meta_dir":                        {"${DORIS_HOME}/doris-meta", "String", false, false},
-	"priority_networks":               {"", "String", false, false},
-	"query_port":                      {"9030", "int", false, false},
-	"rpc_port":                        {"9020", "int", false, false},
-	"disable_balance":                 {"false", "boolean", true, true},
-	"disable_colocate_balance":        {"false", "boolean", true, true},
-	"disable_tablet_scheduler":        {"false", "boolean", true, true},
-	"drop_backend_after_decommission": {"true", "boolean", true, true},
+	"arrow_flight_sql_port":                         {"-1", "int", false, false},
+	"custom_config_dir":                             {"${DORIS_HOME}/conf", "String", false, false},
+	"edit_log_port":                                 {"9010", "int", false, false},
+	"enable_fqdn_mode":                              {"false", "boolean", false, true},
+	"experimental_enable_workload_group":            {"true", "boolean", true, false},
+	"http_port":                                     {"8030", "int", false, false},
+	"initial_root_password":                         {"", "String", false, false},
+	"meta_dir":                                      {"${DORIS_HOME}/doris-meta", "String", false, false},
+	"priority_networks":                             {"", "String", false, false},
+	"query_port":                                    {"9030", "int", false, false},
+	"rpc_port":                                      {"9020", "int", false, false},
+	"balance_load_score_threshold":                  {"0.1", "double", true, true},
+	"disable_balance":                               {"false", "boolean", true, true},
+	"disable_colocate_balance":                      {"false", "boolean", true, true},
+	"disable_tablet_scheduler":                      {"false", "boolean", true, true},
+	"drop_backend_after_decommission":               {"true", "boolean", true, true},
 	"max_backend_heartbeat_failure_tolerance_count": {"1", "long", true, true},
 	"max_bytes_per_broker_scanner":                  {"536870912000", "long", true, true},
 	"max_running_txn_num_per_db":                    {"1000", "int", true, true},
@@ -41,11 +44,24 @@ var settings = map[string]setting{
 	"tablet_create_timeout_second":                  {"2", "int", true, true},
 }
 
+// experimental is what the frontend puts before some names when it shows them; it takes them without it as well.
+const experimental = "experimental_"
+
+// shown returns the name under which a setting is shown.
+func shown(key string) string {
+	if _, known := settings[experimental+key]; known {
+		return experimental + key
+	}
+	return key
+}
+
 func (n *Node) value(key string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if v, ok := n.values[key]; ok {
-		return v
+	for _, name := range []string{key, strings.TrimPrefix(key, experimental)} {
+		if v, ok := n.values[name]; ok {
+			return v
+		}
 	}
 	return settings[key].def
 }
@@ -80,22 +96,52 @@ func (s *session) showConfig(st sqlparse.ShowConfig) (*answer, error) {
 // checkMutable fails for keys that ADMIN SET and _set_config may not change.
 func checkMutable(values map[string]string) error {
 	for _, k := range conf.Values(values).Keys() {
-		if err := mutable(k); err != nil {
+		if err := mutable(k, values[k]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func mutable(key string) error {
-	c, known := settings[key]
+// mutable fails for a key that cannot be set, and for a value that is not of its type. As with the real one the error
+// quotes the value.
+func mutable(key, value string) error {
+	c, known := settings[shown(key)]
 	if !known {
 		return fmt.Errorf("Config '%s' does not exist", key) //nolint:staticcheck // the text is the server's
 	}
 	if !c.mutable {
 		return fmt.Errorf("Config '%s' is not mutable", key) //nolint:staticcheck // the text is the server's
 	}
+	value = strings.TrimSpace(value)
+	var err error
+	switch c.kind {
+	case "int":
+		_, err = strconv.ParseInt(value, 10, 32)
+	case "long":
+		_, err = strconv.ParseInt(value, 10, 64)
+	case "double":
+		_, err = strconv.ParseFloat(value, 64)
+	case "boolean":
+		if !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
+			return fmt.Errorf("Failed to set config '%s'. err: type mismatch", key) //nolint:staticcheck // the text is the server's
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("Failed to set config '%s'. err: For input string: \"%s\"", key, value) //nolint:staticcheck // the text is the server's
+	}
 	return nil
+}
+
+// remember keeps values that were set, in the spelling in which they are shown.
+func (n *Node) remember(values map[string]string) {
+	for k, v := range values {
+		v = strings.TrimSpace(v)
+		if settings[shown(k)].kind == "boolean" {
+			v = strings.ToLower(v)
+		}
+		n.values[shown(k)] = v
+	}
 }
 
 // setConfig changes settings in memory: on this frontend, or on the master for keys that only the master reads. What
@@ -103,7 +149,7 @@ func mutable(key string) error {
 func (s *session) setConfig(st sqlparse.SetConfig, sql string) (*answer, error) {
 	masterOnly := false
 	for k := range st.Values {
-		masterOnly = masterOnly || settings[k].masterOnly
+		masterOnly = masterOnly || settings[shown(k)].masterOnly
 	}
 	status := s.node.quorum.Status()
 	if !masterOnly || status.IsMaster {
@@ -124,6 +170,6 @@ func (s *session) setConfigHere(st sqlparse.SetConfig) (*answer, error) {
 	}
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	maps.Copy(s.node.values, st.Values)
+	s.node.remember(st.Values)
 	return &answer{}, nil
 }

@@ -95,14 +95,15 @@ func (n *Node) webSetConfig(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, k := range keys {
-		if err := mutable(k); err != nil {
+		if err := mutable(k, query.Get(k)); err != nil {
 			failed = append(failed, map[string]string{
-				"config_name": k, "config_value": query.Get(k), "err_msg": err.Error(),
+				"config_name": k, "config_value": "[" + query.Get(k) + "]", "err_info": err.Error(),
 			})
 			continue
 		}
-		set[k], n.values[k] = query.Get(k), query.Get(k)
+		set[k] = query.Get(k)
 	}
+	n.remember(set)
 	persisted := ""
 	if persist {
 		persisted = "Written"
