@@ -32,6 +32,10 @@ type Inputs struct {
 	// Bootstrapped tells that the frontends of this cluster have served before, so
 	// that all of them may run.
 	Bootstrapped bool
+	// Copies names, for the name of a ConfigMap of the user, the immutable copy of
+	// its content that Pods mount in its stead. One that is not named is mounted
+	// itself. Revision 0 mounts no copies.
+	Copies map[string]string
 }
 
 // Objects are the objects of a cluster.
@@ -58,7 +62,7 @@ type Component struct {
 	// Services: the internal one, then the one for clients.
 	Services []*corev1.Service
 	// Replicas is how many Pods should run now, and FullReplicas how many in the
-	// end. They differ while the first frontend starts alone.
+	// end. They differ while the first frontend starts alone (not at revision 0).
 	Replicas, FullReplicas int32
 }
 
@@ -96,27 +100,17 @@ func (o Objects) MissingFor(c dorisv1.ComponentType) []Missing {
 // A finding that is a refusal means that nothing is to be applied.
 func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 	findings := Validate(dc)
-	if in.Revision != LatestRevision {
+	if in.Revision < 0 || in.Revision > LatestRevision {
 		return Objects{}, append(findings, plan.Finding{
 			Severity: plan.Refusal, Field: "metadata.annotations", Reason: meta.ReasonInvalidSpec,
-			Message: fmt.Sprintf("revision %d of the rendering is not known to this version of the operator, which knows %d: use a version that does", in.Revision, LatestRevision),
+			Message: fmt.Sprintf("revision %d of the rendering is not known to this version of the operator, which knows 0 to %d: use a version that does", in.Revision, LatestRevision),
 		})
 	}
 	fe, feFindings := ReadFrontendConfig(dc, in.ConfigMaps)
 	be, beFindings := ReadBackendConfig(dc, in.ConfigMaps)
 	objects := Objects{Frontend: fe, Backend: be, Missing: missing(dc, in)}
 	findings = append(append(append(findings, feFindings...), beFindings...), sharedClaimsShared(dc, in)...)
-	for _, c := range components(dc, in, fe, be) {
-		built, found := c.build()
-		objects.Components = append(objects.Components, built)
-		findings = append(findings, found...)
-	}
-	if secret := adminSecret(dc); secret != nil {
-		objects.Secrets = append(objects.Secrets, secret)
-	}
-	if in.Bootstrapped && dc.Spec.FeSpec != nil {
-		objects.ConfigMaps = append(objects.ConfigMaps, bootstrapRecord(dc))
-	}
+	findings = append(findings, objects.render(dc, in)...)
 	if dc.Spec.FeSpec != nil && !fe.FQDN {
 		findings = append(findings, plan.Finding{
 			Severity: plan.Warning, Field: "spec.feSpec.configMapInfo", Reason: meta.ReasonUnstableIdentity,
@@ -124,6 +118,32 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 		})
 	}
 	return objects, findings
+}
+
+// render adds the objects of the components, in the rendering that the cluster
+// uses.
+func (o *Objects) render(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
+	var findings []plan.Finding
+	if in.Revision == 0 {
+		for _, c := range componentsR0(dc, in, o.Frontend, o.Backend) {
+			built, found := c.buildR0()
+			o.Components = append(o.Components, built)
+			findings = append(findings, found...)
+		}
+		return findings
+	}
+	for _, c := range components(dc, in, o.Frontend, o.Backend) {
+		built, found := c.build()
+		o.Components = append(o.Components, built)
+		findings = append(findings, found...)
+	}
+	if secret := adminSecret(dc); secret != nil {
+		o.Secrets = append(o.Secrets, secret)
+	}
+	if in.Bootstrapped && dc.Spec.FeSpec != nil {
+		o.ConfigMaps = append(o.ConfigMaps, bootstrapRecord(dc))
+	}
+	return findings
 }
 
 // component is one component while it is rendered.
@@ -149,8 +169,11 @@ type component struct {
 	feQueryPort  int32
 	// prepare tells whether the node is prepared by a privileged container.
 	prepare bool
-	fe      *dorisv1.FeSpec
-	be      *dorisv1.BeSpec
+	// One of them is set.
+	fe     *dorisv1.FeSpec
+	be     *dorisv1.BeSpec
+	cn     *dorisv1.CnSpec
+	broker *dorisv1.BrokerSpec
 }
 
 // components returns the components of a cluster in the order in which they are

@@ -29,6 +29,13 @@ func References(dc *dorisv1.DorisCluster) Referenced {
 			claims[r.name] = true
 		}
 	}
+	for _, c := range takenOver(dc, Inputs{}) {
+		for _, m := range configMapsOf(c.spec, c.field) {
+			if m.name != "" {
+				configMaps[m.name] = true // read to compare, and nothing lacks it
+			}
+		}
+	}
 	return Referenced{ConfigMaps: sortedKeys(configMaps), Secrets: sortedKeys(secrets), Claims: sortedKeys(claims)}
 }
 

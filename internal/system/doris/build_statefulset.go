@@ -14,36 +14,40 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
-// statefulSet returns the StatefulSet of the component, without replicas. Pods
-// go only when the operator says so (OnDelete), and start together: followers
-// whose quorum was lost as a whole cannot come back one by one.
+// statefulSet returns the StatefulSet of the component, without replicas.
 func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
 	storage, findings := c.storage()
-	labels := SelectorLabels(c.dc.Name, c.kind)
+	return c.frame(corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      podLabels(c.dc.Name, c.kind, c.spec.PodLabels),
+			Annotations: maps.Clone(c.spec.Annotations),
+		},
+		Spec: c.podSpec(storage),
+	}, storage.claims), findings
+}
+
+// frame returns the StatefulSet around a Pod template. Pods go only when the
+// operator says so (OnDelete), and start together: followers whose quorum was
+// lost as a whole cannot come back one by one.
+func (c component) frame(template corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: objectMeta(c.dc, StatefulSetName(c.dc.Name, c.kind), ObjectLabels(c.dc.Name, c.kind)),
 		Spec: appsv1.StatefulSetSpec{
 			ServiceName:          InternalServiceName(c.dc.Name, c.kind),
-			Selector:             &metav1.LabelSelector{MatchLabels: labels},
+			Selector:             &metav1.LabelSelector{MatchLabels: SelectorLabels(c.dc.Name, c.kind)},
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
 			RevisionHistoryLimit: new(int32(5)),
-			VolumeClaimTemplates: storage.claims,
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{
-					Labels:      podLabels(c.dc.Name, c.kind, c.spec.PodLabels),
-					Annotations: maps.Clone(c.spec.Annotations),
-				},
-				Spec: c.podSpec(storage),
-			},
+			VolumeClaimTemplates: claims,
+			Template:             template,
 		},
 	}
 	set.Annotations = map[string]string{
 		meta.AnnotationRevision: strconv.Itoa(c.in.Revision),
 		meta.AnnotationInputs:   c.templateInputs().String(),
 	}
-	return set, findings
+	return set
 }
 
 func (c component) podSpec(storage storage) corev1.PodSpec {
@@ -70,6 +74,7 @@ func (c component) mainContainer(storage storage) corev1.Container {
 		Command:         []string{script + "_entrypoint.sh"},
 		Args:            []string{"$(" + envFrontendAddress + ")"},
 		Env:             build.MergeEnv(c.env(), c.spec.EnvVars),
+		Ports:           containerPorts(c.ports),
 		Resources:       resources(c.spec.ResourceRequirements),
 		VolumeMounts:    storage.volumes.Mounts(),
 		SecurityContext: c.spec.ContainerSecurityContext.DeepCopy(),
@@ -80,11 +85,6 @@ func (c component) mainContainer(storage storage) corev1.Container {
 			Exec: &corev1.ExecAction{Command: []string{script + "_prestop.sh"}},
 		}},
 	}
-	for _, p := range c.ports {
-		main.Ports = append(main.Ports, corev1.ContainerPort{
-			Name: p.Name, ContainerPort: p.Number, Protocol: corev1.ProtocolTCP,
-		})
-	}
 	if c.be != nil && c.be.EnableWorkloadGroup {
 		if main.SecurityContext == nil {
 			main.SecurityContext = &corev1.SecurityContext{}
@@ -92,6 +92,16 @@ func (c component) mainContainer(storage storage) corev1.Container {
 		main.SecurityContext.Privileged = new(true)
 	}
 	return main
+}
+
+func containerPorts(ports []Port) []corev1.ContainerPort {
+	var list []corev1.ContainerPort
+	for _, p := range ports {
+		list = append(list, corev1.ContainerPort{
+			Name: p.Name, ContainerPort: p.Number, Protocol: corev1.ProtocolTCP,
+		})
+	}
+	return list
 }
 
 // resources returns requests and limits. Claims would need an entry in the Pod
@@ -118,8 +128,7 @@ func (c component) initContainers(main corev1.Container, storage storage) []core
 	}
 	var list []corev1.Container
 	if c.prepare {
-		list = append(list, privileged("default-init", image, res,
-			[]string{"/bin/sh"}, []string{"-c", "sysctl -w vm.max_map_count=2000000 && swapoff -a"}))
+		list = append(list, prepareNode(image, res))
 	}
 	if init != nil && len(init.Command)+len(init.Args) > 0 {
 		list = append(list, privileged("init", image, res, init.Command, init.Args))
@@ -128,6 +137,12 @@ func (c component) initContainers(main corev1.Container, storage storage) []core
 		list = append(list, c.metadataGuard(main, storage))
 	}
 	return list
+}
+
+// prepareNode returns the container that sets the node up as backends want it.
+func prepareNode(image string, res corev1.ResourceRequirements) corev1.Container {
+	return privileged("default-init", image, res,
+		[]string{"/bin/sh"}, []string{"-c", "sysctl -w vm.max_map_count=2000000 && swapoff -a"})
 }
 
 func privileged(name, image string, res corev1.ResourceRequirements, command, args []string) corev1.Container {

@@ -82,10 +82,7 @@ func (s *storage) addClaims(c component, shared []build.Volume) {
 			continue // refused by Validate
 		}
 		if taken := volumeAt(shared, pv.MountPath); taken != "" {
-			s.findings = append(s.findings, plan.Finding{
-				Severity: plan.Warning, Field: pv.field, Reason: meta.ReasonNoEffect,
-				Message: fmt.Sprintf("%s is mounted at %s already, so this volume is left out: remove one of the two", taken, pv.MountPath),
-			})
+			s.findings = append(s.findings, leftOut(pv, taken))
 			continue
 		}
 		before := len(s.findings)
@@ -204,10 +201,23 @@ func (s *storage) addDataDirs(c component) {
 			Name: name, Kind: kindEmptyDir, Of: dir, Path: dir, Field: field,
 			Source: &corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		})
-		s.findings = append(s.findings, plan.Finding{
-			Severity: plan.Warning, Field: field, Reason: meta.ReasonDataNotPersistent,
-			Message: fmt.Sprintf("no volume holds %s, so what lies there is lost with the Pod: add an entry with this mountPath and a claim. Volumes of a running cluster cannot be added later without making its StatefulSet again", dir),
-		})
+		s.findings = append(s.findings, notPersistent(field, dir))
+	}
+}
+
+// leftOut says that a volume gives way to a shared claim.
+func leftOut(pv placedVolume, taken string) plan.Finding {
+	return plan.Finding{
+		Severity: plan.Warning, Field: pv.field, Reason: meta.ReasonNoEffect,
+		Message: fmt.Sprintf("%s is mounted at %s already, so this volume is left out: remove one of the two", taken, pv.MountPath),
+	}
+}
+
+// notPersistent says that a directory with data lives only as long as its Pod.
+func notPersistent(field, dir string) plan.Finding {
+	return plan.Finding{
+		Severity: plan.Warning, Field: field, Reason: meta.ReasonDataNotPersistent,
+		Message: fmt.Sprintf("no volume holds %s, so what lies there is lost with the Pod: add an entry with this mountPath and a claim. Volumes of a running cluster cannot be added later without making its StatefulSet again", dir),
 	}
 }
 

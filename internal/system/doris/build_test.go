@@ -295,7 +295,7 @@ func TestFirstFrontendStartsAlone(t *testing.T) {
 
 func TestUnknownRevisionIsRefused(t *testing.T) {
 	dc, in := readCase(t, "testdata/plain/in.yaml")
-	for _, revision := range []int{0, LatestRevision + 1} {
+	for _, revision := range []int{-1, LatestRevision + 1} {
 		in.Revision = revision
 		objects, findings := Desired(dc, in)
 		if (plan.Plan{Findings: findings}).Refused() == nil || len(objects.Components) > 0 {
