@@ -2,11 +2,8 @@ package doris
 
 import (
 	"fmt"
-	"path"
-	"regexp"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -28,13 +25,29 @@ var rules = []rule{
 	{"NameFits", nameFits},
 	{"FrontendsKnown", frontendsKnown},
 	{"FrontendsRun", frontendsRun},
+	{"FrontendAddressReachable", frontendAddressReachable},
 	{"ReplicasNotNegative", replicasNotNegative},
 	{"FollowersCanElect", followersCanElect},
 	{"ImageGiven", imageGiven},
 	{"AdminUserCanRegister", adminUserCanRegister},
+	{"ReferencesNamed", referencesNamed},
+	{"PodLabelsLegal", podLabelsLegal},
+	{"PodAnnotationsLegal", podAnnotationsLegal},
+	{"PodIdentityLegal", podIdentityLegal},
+	{"HostAliasesLegal", hostAliasesLegal},
+	{"NodeSelectorLegal", nodeSelectorLegal},
+	{"TolerationsLegal", tolerationsLegal},
+	{"AffinityLegal", affinityLegal},
+	{"EnvironmentLegal", environmentLegal},
+	{"ResourcesLegal", resourcesLegal},
+	{"ProbeTimesLegal", probeTimesLegal},
+	{"PodSecurityLegal", podSecurityLegal},
+	{"ContainerSecurityLegal", containerSecurityLegal},
 	{"ServiceTypeServed", serviceTypeServed},
+	{"ServiceAnnotationsLegal", serviceAnnotationsLegal},
 	{"NodePortsDistinct", nodePortsDistinct},
 	{"VolumesComplete", volumesComplete},
+	{"ClaimsLegal", claimsLegal},
 	{"MountsNamed", mountsNamed},
 	{"MountPathsAbsolute", mountPathsAbsolute},
 	{"SharedClaimsComplete", sharedClaimsComplete},
@@ -59,6 +72,31 @@ func refusal(field, format string, args ...any) plan.Finding {
 	}
 }
 
+// faults collects what one check finds.
+type faults []plan.Finding
+
+func (f *faults) refuse(field, format string, args ...any) {
+	*f = append(*f, refusal(field, format, args...))
+}
+
+func (f *faults) idle(field, format string, args ...any) {
+	*f = append(*f, idle(field, fmt.Sprintf(format, args...)))
+}
+
+// shown quotes a value of the spec, cut where it is long.
+func shown[T ~string](value T) string {
+	const longest = 80
+	if len(value) > longest {
+		return fmt.Sprintf("%q and so on (%d characters)", strings.ToValidUTF8(string(value[:longest]), ""), len(value))
+	}
+	return fmt.Sprintf("%q", value)
+}
+
+// key returns the field of an entry of a map.
+func keyed(field, name string) string {
+	return fmt.Sprintf("%s[%s]", field, name)
+}
+
 // eachSpec runs a check on every component that is rendered.
 func eachSpec(dc *dorisv1.DorisCluster, check func(field string, spec *dorisv1.BaseSpec) []plan.Finding) []plan.Finding {
 	var findings []plan.Finding
@@ -76,11 +114,18 @@ func eachSpec(dc *dorisv1.DorisCluster, check func(field string, spec *dorisv1.B
 const maxNameLength = 49
 
 func nameFits(dc *dorisv1.DorisCluster) []plan.Finding {
-	if len(validation.IsDNS1123Label(dc.Name)) == 0 && len(dc.Name) <= maxNameLength {
-		return nil
+	var f faults
+	switch {
+	case len(validation.IsDNS1123Label(dc.Name)) > 0 || len(dc.Name) > maxNameLength:
+		f.refuse("metadata.name", "%s cannot be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", shown(dc.Name), maxNameLength)
+	case len(validation.IsDNS1035Label(dc.Name)) > 0:
+		// Newer API servers take such names, so it is theirs to decide.
+		f = append(f, plan.Finding{
+			Severity: plan.Warning, Field: "metadata.name", Reason: meta.ReasonInvalidSpec,
+			Message: fmt.Sprintf("%s does not start with a letter, and Kubernetes before 1.36 refuses Services with such names: use another name, in a new DorisCluster", shown(dc.Name)),
+		})
 	}
-	return []plan.Finding{refusal("metadata.name",
-		"%q cannot be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", dc.Name, maxNameLength)}
+	return f
 }
 
 func frontendsKnown(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -138,13 +183,56 @@ func followersCanElect(dc *dorisv1.DorisCluster) []plan.Finding {
 	return nil
 }
 
-func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
+func frontendAddressReachable(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		if spec.Image != "" {
+		var f faults
+		if spec.FeAddress == nil {
 			return nil
 		}
-		return []plan.Finding{refusal(field+".image", "no image is named: set it, for example to apache/doris:fe-2.1.8 or apache/doris:be-2.1.8")}
+		if port := spec.FeAddress.Endpoints.Port; port < 0 || port > 65535 {
+			f.refuse(field+".feAddress.endpoints.port", "%d is no port: use the query port of the frontends, or leave it out for %d", port, defaultQueryPort)
+		}
+		return f
 	})
+}
+
+func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
+	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
+		var f faults
+		if spec.Image == "" {
+			f.refuse(field+".image", "no image is named: set it, for example to apache/doris:fe-2.1.8 or apache/doris:be-2.1.8")
+		} else {
+			f.image(field+".image", spec.Image)
+		}
+		if init := spec.SystemInitialization; init != nil && init.InitImage != "" {
+			f.image(field+".systemInitialization.initImage", init.InitImage)
+		}
+		return f
+	})
+}
+
+// image refuses what no registry can serve. It is not as strict as a container
+// runtime: what a runtime might take is left to it.
+func (f *faults) image(field, image string) {
+	const example = "use a reference such as registry.example.com/doris:fe-2.1.8"
+	legal := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@[]+", r)
+	}
+	if i := strings.IndexFunc(image, func(r rune) bool { return !legal(r) }); i >= 0 {
+		f.refuse(field, "%s holds a character that no image reference has, number %d (white space counts): %s", shown(image), i+1, example)
+		return
+	}
+	name, _, _ := strings.Cut(image, "@")
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	repository, tag, tagged := strings.Cut(last, ":")
+	switch {
+	case repository == "" || tagged && tag == "":
+		f.refuse(field, "%s names no repository, or no tag after the colon: %s", shown(image), example)
+	case repository != strings.ToLower(repository):
+		f.refuse(field, "%s has a repository in capital letters, which no registry has: write it small", shown(image))
+	case len(tag) > 128:
+		f.refuse(field, "the tag of %s is longer than 128 characters: use a shorter one", shown(image))
+	}
 }
 
 func adminUserCanRegister(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -154,118 +242,4 @@ func adminUserCanRegister(dc *dorisv1.DorisCluster) []plan.Finding {
 	}
 	return []plan.Finding{refusal("spec.adminUser.name",
 		"%q is built into Doris and cannot register members: choose another name, or use root", user.Name)}
-}
-
-func serviceTypeServed(dc *dorisv1.DorisCluster) []plan.Finding {
-	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		switch t := serviceOf(spec).Type; t {
-		case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
-			return nil
-		default:
-			return []plan.Finding{refusal(field+".service.type", "%q leads to no Pods: use ClusterIP, NodePort or LoadBalancer", t)}
-		}
-	})
-}
-
-func nodePortsDistinct(dc *dorisv1.DorisCluster) []plan.Finding {
-	taken := map[int32]string{} // a node port belongs to one Service of the whole cluster
-	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		var findings []plan.Finding
-		for i, p := range serviceOf(spec).ServicePorts {
-			field := indexed(field+".service.servicePorts", i) + ".nodePort"
-			other, twice := taken[p.NodePort]
-			switch {
-			case p.NodePort == 0: // left to Kubernetes
-			case p.NodePort < 1 || p.NodePort > 65535:
-				findings = append(findings, refusal(field, "%d is no port: use one between 30000 and 32767, or 0 to let Kubernetes choose", p.NodePort))
-			case twice:
-				findings = append(findings, refusal(field, "%d is used by %s as well: give each its own", p.NodePort, other))
-			default:
-				taken[p.NodePort] = field
-			}
-			if p.NodePort > 0 && p.NodePort <= 65535 && (p.NodePort < 30000 || p.NodePort > 32767) {
-				findings = append(findings, plan.Finding{
-					Severity: plan.Warning, Field: field, Reason: meta.ReasonInvalidSpec,
-					Message: fmt.Sprintf("%d lies outside 30000 to 32767, the node ports of Kubernetes unless its API server is told otherwise: the Service may be refused", p.NodePort),
-				})
-			}
-		}
-		return findings
-	})
-}
-
-func volumesComplete(dc *dorisv1.DorisCluster) []plan.Finding {
-	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		var findings []plan.Finding
-		names := map[string]string{}
-		for i := range spec.PersistentVolumes {
-			pv := &spec.PersistentVolumes[i]
-			field := indexed(field+".persistentVolumes", i)
-			other, twice := names[pv.Name]
-			switch {
-			case pv.Name == "":
-				findings = append(findings, refusal(field+".name", "the volume has no name, from which those of the claims are made: give it one"))
-			case len(validation.IsDNS1123Label(pv.Name)) > 0:
-				findings = append(findings, refusal(field+".name", "%q cannot be the name of a volume: use at most 63 lower case letters, digits and dashes", pv.Name))
-			case twice && pv.MountPath != "":
-				findings = append(findings, refusal(field+".name", "%q is the name of %s as well, and claims are told apart by it: choose another", pv.Name, other))
-			default:
-				names[pv.Name] = field
-			}
-			if _, found := pv.PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]; !found {
-				findings = append(findings, refusal(field+".persistentVolumeClaimSpec.resources.requests.storage", "the claim asks for no size: set it, for example to 100Gi"))
-			}
-		}
-		return findings
-	})
-}
-
-func mountsNamed(dc *dorisv1.DorisCluster) []plan.Finding {
-	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		var findings []plan.Finding
-		for _, m := range append(configMapsOf(spec, field), secretsOf(spec, field)...) {
-			if m.name == "" {
-				findings = append(findings, refusal(m.field, "the entry names no object to mount: name one, or remove the entry"))
-			}
-		}
-		return findings
-	})
-}
-
-// legalMountPath is what the API server takes for a mount path.
-var legalMountPath = regexp.MustCompile(`^/[^:]*$`)
-
-func mountPathsAbsolute(dc *dorisv1.DorisCluster) []plan.Finding {
-	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		var findings []plan.Finding
-		check := func(field, at string) {
-			if !legalMountPath.MatchString(at) || path.Clean(at) == "/" {
-				findings = append(findings, refusal(field+".mountPath", "%q cannot be mounted at: use an absolute path below / without a colon", at))
-			}
-		}
-		for i := range spec.PersistentVolumes {
-			if at := spec.PersistentVolumes[i].MountPath; at != "" {
-				check(indexed(field+".persistentVolumes", i), at)
-			}
-		}
-		for _, m := range append(configMapsOf(spec, field), secretsOf(spec, field)...) {
-			check(m.field, m.path)
-		}
-		return findings
-	})
-}
-
-func sharedClaimsComplete(dc *dorisv1.DorisCluster) []plan.Finding {
-	var findings []plan.Finding
-	for i, s := range dc.Spec.SharedPersistentVolumeClaims {
-		field := indexed("spec.sharedPersistentVolumeClaims", i)
-		if s.PersistentVolumeClaimName == "" {
-			findings = append(findings, refusal(field+".persistentVolumeClaimName", "no claim is named: name one, or remove the entry"))
-		}
-		at := strings.ReplaceAll(s.MountPath, "$DORIS_HOME", rootPath)
-		if !legalMountPath.MatchString(at) || path.Clean(at) == "/" {
-			findings = append(findings, refusal(field+".mountPath", "%q cannot be mounted at: use an absolute path below /, or one that starts with $DORIS_HOME", s.MountPath))
-		}
-	}
-	return findings
 }

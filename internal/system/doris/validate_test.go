@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -21,7 +22,7 @@ func valid() *dorisv1.DorisCluster {
 
 func TestValidate(t *testing.T) {
 	storage := corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceStorage: {}},
+		Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 	}}
 	address := &dorisv1.FeAddress{ServiceName: "elsewhere"}
 	tests := map[string]struct {
