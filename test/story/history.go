@@ -118,6 +118,20 @@ func (h *History) Went() []string {
 	return names
 }
 
+// Made counts how many Pods of each name there have been.
+func (h *History) Made() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out, seen := map[string]int{}, map[string]bool{}
+	for _, e := range h.events {
+		if p, ok := e.object.(*corev1.Pod); ok && !seen[string(p.UID)] {
+			seen[string(p.UID)] = true
+			out[p.Name]++
+		}
+	}
+	return out
+}
+
 func (h *History) sorted() []happening {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b happening) int { return int(a.version - b.version) })

@@ -1,0 +1,311 @@
+package stories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fairlead-dev/fairlead/test/fault"
+	"github.com/fairlead-dev/fairlead/test/story"
+)
+
+const (
+	// patience is how long a run may take to settle; undisturbed it takes seconds.
+	patience = time.Minute
+	// calm is how long there must be no write until a run counts as settled.
+	calm = time.Second
+	// quiet is how long there must be no write after that, in two halves: in
+	// between the operator is started again.
+	quiet = 10 * time.Second
+)
+
+// tale is one story.
+type tale struct {
+	name string
+	// setup brings about what the story begins with, undisturbed.
+	setup func(context.Context, *scene) error
+	// act is what happens; faults happen from here on.
+	act func(context.Context, *scene) error
+	// unsettled says what is missing until the story has come to its end.
+	unsettled func(context.Context, *scene) string
+	// replaced is how often the story may replace each Pod.
+	replaced int
+	// deletes tells that the story itself deletes its cluster.
+	deletes bool
+}
+
+// run is one telling of a story.
+type run struct {
+	tale   tale
+	faults []fault.Plan
+	bug    string
+	// patience is the package's unless it is set.
+	patience time.Duration
+}
+
+func (r run) String() string {
+	name := r.tale.name
+	if r.bug != "" {
+		name += " with the bug " + r.bug
+	}
+	for i, f := range r.faults {
+		if i == 0 {
+			name += ":"
+		} else {
+			name += ","
+		}
+		name += " " + f.String()
+	}
+	return name
+}
+
+// check names what a run is held against.
+type check string
+
+const (
+	checkRun      check = "run"        // the test itself could do its work
+	checkSettles  check = "settles"    // it came to its end in time
+	checkQuiet    check = "quiet"      // no write after that
+	checkState    check = "end state"  // as undisturbed
+	checkReplaced check = "replaced"   // no Pod more often than the story says
+	checkPromises check = "promises"   // of package story, at any moment
+	checkRights   check = "rights"     // nothing was forbidden
+	checkProcess  check = "no failure" // no panic, no race, no end by itself
+)
+
+type problem struct {
+	check check
+	text  string
+}
+
+func (p problem) String() string { return string(p.check) + ": " + p.text }
+
+// outcome is what came of a run.
+type outcome struct {
+	writes   []fault.Write
+	fired    []fault.Plan
+	state    map[string]string
+	problems []problem
+	log      string
+	took     time.Duration
+}
+
+func (o *outcome) sayf(c check, format string, args ...any) {
+	o.problems = append(o.problems, problem{c, fmt.Sprintf(format, args...)})
+}
+
+// failed tells whether the run failed a check (any, if none is given).
+func (o *outcome) failed(checks ...check) bool {
+	return slices.ContainsFunc(o.problems, func(p problem) bool { return len(checks) == 0 || slices.Contains(checks, p.check) })
+}
+
+// scene is where a run takes place.
+type scene struct {
+	*stage
+	namespace string
+	proxy     *fault.Proxy
+	op        *process
+	history   *story.History
+}
+
+// perform makes a run in a namespace of its own, with an operator and a proxy
+// of its own.
+func (s *stage) perform(ctx context.Context, r run) *outcome {
+	s.alive <- struct{}{}
+	defer func() { <-s.alive }()
+	s.active <- struct{}{}
+	began, out := time.Now(), &outcome{}
+	sc, err := s.open(ctx, r)
+	if err != nil {
+		<-s.active
+		out.sayf(checkRun, "%v", err)
+		return out
+	}
+	defer func() {
+		sc.op.close()
+		sc.proxy.Close()
+		if err := s.clear(ctx, sc.namespace); err != nil {
+			out.sayf(checkRun, "delete namespace: %v", err)
+		}
+	}()
+	before, ok := sc.tell(ctx, r, out)
+	out.took = time.Since(began)
+	<-s.active
+	if ok {
+		sc.rest(ctx, out)
+	}
+	sc.judge(ctx, r, before, out)
+	return out
+}
+
+func (s *stage) open(ctx context.Context, r run) (*scene, error) {
+	namespace, err := s.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "fairlead-fault-")
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	sc := &scene{stage: s, namespace: namespace}
+	sc.op = newProcess(dir, settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir})
+	if sc.proxy, err = fault.Start(fault.Options{Upstream: s.config, Kill: sc.op.crash}); err != nil {
+		return nil, err
+	}
+	if err := story.WriteKubeconfig(kubeconfig, sc.proxy.Config(), s.token); err != nil {
+		return nil, errors.Join(err, sc.closed())
+	}
+	if sc.history, err = story.Watch(s.client, namespace); err != nil {
+		return nil, errors.Join(err, sc.closed())
+	}
+	return sc, nil
+}
+
+func (sc *scene) closed() error {
+	sc.proxy.Close()
+	return nil
+}
+
+// tell tells the story up to its end. It returns how often each Pod had been
+// made before, and whether the end was reached.
+func (sc *scene) tell(ctx context.Context, r run, out *outcome) (before map[string]int, ok bool) {
+	sc.op.launch()
+	if r.tale.setup != nil {
+		if err := r.tale.setup(ctx, sc); err != nil {
+			out.sayf(checkRun, "set-up: %v", err)
+			return nil, false
+		}
+		if missing := sc.await(ctx, r, settledCluster); missing != "" {
+			out.sayf(checkRun, "set-up did not settle: %s", missing)
+			return nil, false
+		}
+	}
+	before = sc.history.Made()
+	if r.tale.deletes {
+		sc.history.Deleting()
+	}
+	sc.proxy.Arm(r.faults...)
+	if err := sc.act(ctx, r); err != nil {
+		out.sayf(checkRun, "act: %v", err)
+		return before, false
+	}
+	if missing := sc.await(ctx, r, r.tale.unsettled); missing != "" {
+		out.sayf(checkSettles, "%s", missing)
+		return before, false
+	}
+	return before, true
+}
+
+// act acts; a kill at write 0 happens around it.
+func (sc *scene) act(ctx context.Context, r run) error {
+	for _, f := range r.faults {
+		if f.At == 0 && f.When == fault.Before {
+			sc.op.end(syscall.SIGKILL)
+			defer sc.op.launch()
+		}
+		if f.At == 0 && f.When == fault.After {
+			defer sc.op.crash()
+		}
+	}
+	return r.tale.act(ctx, sc)
+}
+
+// await waits until nothing is missing and there is calm. It returns what is
+// missing when patience is at its end.
+func (sc *scene) await(ctx context.Context, r run, unsettled func(context.Context, *scene) string) string {
+	limit := patience
+	if r.patience > 0 {
+		limit = r.patience
+	}
+	deadline := time.Now().Add(limit)
+	for {
+		missing := unsettled(ctx, sc)
+		if missing == "" {
+			if missing = sc.uncalm(calm); missing == "" {
+				return ""
+			}
+		}
+		if err := sc.op.trouble(); err != nil {
+			return err.Error()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Sprintf("not in %s: %s", limit, missing)
+		}
+		time.Sleep(100 * time.Millisecond) // the pace of polling
+	}
+}
+
+// uncalm names the last write if it was made within the given time.
+func (sc *scene) uncalm(within time.Duration) string {
+	for _, list := range [][]fault.Write{sc.proxy.Writes(), sc.proxy.Unnumbered()} {
+		if n := len(list); n > 0 && time.Since(list[n-1].At) < within {
+			return "it still writes: " + list[n-1].String()
+		}
+	}
+	return ""
+}
+
+// rest holds that there is quiet, also for an operator that starts anew.
+func (sc *scene) rest(ctx context.Context, out *outcome) {
+	numbered, others := len(sc.proxy.Writes()), len(sc.proxy.Unnumbered())
+	half := func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(quiet / 2):
+		}
+	}
+	half()
+	watches := sc.proxy.Watches()
+	sc.op.end(syscall.SIGTERM)
+	sc.op.launch()
+	for deadline := time.Now().Add(patience); sc.proxy.Watches() == watches; time.Sleep(50 * time.Millisecond) {
+		if err := sc.op.trouble(); err != nil || time.Now().After(deadline) {
+			out.sayf(checkProcess, "it did not come back after a restart: %v", err)
+			return
+		}
+	}
+	half()
+	for _, w := range slices.Concat(sc.proxy.Writes()[numbered:], sc.proxy.Unnumbered()[others:]) {
+		out.sayf(checkQuiet, "%s", w)
+	}
+}
+
+// judge holds the run against all but the state of another.
+func (sc *scene) judge(ctx context.Context, r run, before map[string]int, out *outcome) {
+	out.writes, out.fired = sc.proxy.Writes(), sc.proxy.Fired()
+	for _, w := range slices.Concat(out.writes, sc.proxy.Unnumbered()) {
+		if w.Code == 403 {
+			out.sayf(checkRights, "%s", w)
+		}
+	}
+	for _, broken := range sc.history.End() {
+		out.sayf(checkPromises, "%s", broken)
+	}
+	made := sc.history.Made()
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if n := made[name] - max(before[name], 1); before != nil && n > r.tale.replaced {
+			out.sayf(checkReplaced, "%s was replaced %d times", name, n)
+		}
+	}
+	var err error
+	if out.state, err = sc.states.of(ctx, sc.namespace); err != nil {
+		out.sayf(checkRun, "%v", err)
+	}
+	out.log = sc.op.logged()
+	for _, bad := range []string{"WARNING: DATA RACE", "panic:", "reconcile panicked"} {
+		if strings.Contains(out.log, bad) {
+			out.sayf(checkProcess, "the operator's log has %q", bad)
+		}
+	}
+	if err := sc.op.trouble(); err != nil {
+		out.sayf(checkProcess, "%v", err)
+	}
+}

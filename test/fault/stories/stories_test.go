@@ -1,0 +1,162 @@
+package stories
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/test/story"
+)
+
+// small is the smallest cluster that people write.
+const small = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec: {replicas: 1, image: "apache/doris:fe-2.1.8"}
+  beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
+`
+
+// three has three members of each, and claims.
+const three = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec:
+    replicas: 3
+    image: "apache/doris:fe-2.1.8"
+    persistentVolumes:
+    - {name: meta, mountPath: /opt/apache-doris/fe/doris-meta, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
+  beSpec:
+    replicas: 3
+    image: "apache/doris:be-2.1.8"
+    persistentVolumes:
+    - {name: data, mountPath: /opt/apache-doris/be/storage, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
+`
+
+// The stories. A new one is a set-up (nil, if it begins with nothing), an act,
+// when it is settled, and how often it may replace a Pod.
+var (
+	createSmall = tale{name: "create 1+1", act: creates(small), unsettled: settledCluster}
+	createThree = tale{name: "create 3+3", act: creates(three), unsettled: settledCluster}
+	imageChange = tale{
+		name: "image change of 3+3", setup: creates(three), unsettled: settledCluster, replaced: 1,
+		act: edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
+		}),
+	}
+	imageChangeSmall = tale{
+		name: "image change of 1+1", setup: creates(small), unsettled: settledCluster, replaced: 1,
+		act: edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
+		}),
+	}
+	scaleOut = tale{
+		name: "scale-out from 3+3 to 3+5", setup: creates(three), unsettled: settledCluster,
+		act: edits(func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(5)) }),
+	}
+	deletion = tale{name: "delete 1+1", setup: creates(small), act: deletes, unsettled: gone, deletes: true}
+)
+
+// tales lists all stories.
+func tales() []tale {
+	return []tale{createSmall, createThree, imageChange, scaleOut, deletion}
+}
+
+func creates(manifest string) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		for _, u := range story.Documents(manifest) {
+			u.SetNamespace(s.namespace)
+			if err := s.client.Create(ctx, &u, client.FieldOwner("a-person")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// edits changes the spec of the cluster as a person would.
+func edits(change func(*dorisv1.DorisCluster)) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			dc, err := s.doris(ctx)
+			if err != nil {
+				return err
+			}
+			change(dc)
+			return s.client.Update(ctx, dc, client.FieldOwner("a-person"))
+		})
+	}
+}
+
+func deletes(ctx context.Context, s *scene) error {
+	dc, err := s.doris(ctx)
+	if err != nil {
+		return err
+	}
+	return s.client.Delete(ctx, dc)
+}
+
+func (s *scene) doris(ctx context.Context) (*dorisv1.DorisCluster, error) {
+	dc := &dorisv1.DorisCluster{}
+	return dc, s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "doris"}, dc)
+}
+
+// settledCluster says what is missing until the cluster is as its spec says,
+// and every Pod runs what the template says.
+func settledCluster(ctx context.Context, s *scene) string {
+	dc, err := s.doris(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	if missing := story.Unsettled(dc); missing != "" {
+		return missing
+	}
+	sets := &appsv1.StatefulSetList{}
+	if err := s.client.List(ctx, sets, client.InNamespace(s.namespace)); err != nil {
+		return err.Error()
+	}
+	for _, set := range sets.Items {
+		st := set.Status
+		switch n := *set.Spec.Replicas; {
+		case st.ObservedGeneration != set.Generation:
+			return "its controller has not seen " + set.Name
+		case st.ReadyReplicas != n || st.Replicas != n || st.UpdatedReplicas != n:
+			return "Pods of " + set.Name + " are not ready or not up to date"
+		}
+	}
+	return ""
+}
+
+// gone says what is left of the cluster.
+func gone(ctx context.Context, s *scene) string {
+	var left []string
+	for _, list := range []client.ObjectList{
+		&dorisv1.DorisClusterList{}, &appsv1.StatefulSetList{}, &appsv1.ControllerRevisionList{}, &corev1.ServiceList{},
+		&corev1.PodList{}, &corev1.SecretList{}, &corev1.ConfigMapList{},
+	} {
+		if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+			return err.Error()
+		}
+		err := apimeta.EachListItem(list, func(o runtime.Object) error {
+			if name := o.(metav1.Object).GetName(); strings.HasPrefix(name, "doris") {
+				left = append(left, name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err.Error()
+		}
+	}
+	return strings.Join(left, " ")
+}
