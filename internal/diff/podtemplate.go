@@ -8,8 +8,8 @@ import (
 )
 
 // FillPodTemplate fills in, in place, what the API server of Kubernetes 1.29 and
-// newer defaults in the Pod template of a workload, given in the form of decoded
-// JSON. Quantities get the one spelling that the API server gives them ("1000m"
+// newer defaults in the Pod template of a workload, given in the form that
+// DefaultUnstructuredConverter makes of a typed one. Quantities get the one spelling that the API server gives them ("1000m"
 // of CPU is "1"). Two templates that mean the same are equal after it, order
 // aside.
 //
@@ -42,13 +42,11 @@ func fillPodSpec(spec map[string]any) {
 
 // mirror copies a value to its deprecated name, or from it.
 func mirror(m map[string]any, name, deprecated string) {
-	if empty(m[name]) {
-		m[name] = m[deprecated]
-	}
-	m[deprecated] = m[name]
-	if empty(m[name]) {
-		delete(m, name)
-		delete(m, deprecated)
+	for _, from := range []string{name, deprecated} {
+		if value, set := m[from]; set {
+			m[name], m[deprecated] = value, value
+			return
+		}
 	}
 }
 
@@ -62,8 +60,8 @@ func fillContainer(c map[string]any) {
 	eachMap(c["env"], func(e map[string]any) {
 		from, _ := e["valueFrom"].(map[string]any)
 		fillAt(from, "fileKeyRef", map[string]any{"optional": false})
-		if empty(e["value"]) {
-			delete(e, "value") // an empty value is not stored
+		if e["value"] == "" {
+			delete(e, "value") // not stored
 		}
 	})
 	for _, name := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
@@ -83,7 +81,7 @@ func fillContainer(c map[string]any) {
 func pullPolicy(image string) string {
 	name, _, hasDigest := strings.Cut(image, "@")
 	_, tag, hasTag := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
-	if tag == "latest" || !hasTag && !hasDigest {
+	if tag == "latest" || name != "" && !hasTag && !hasDigest {
 		return "Always"
 	}
 	return "IfNotPresent"
@@ -97,11 +95,7 @@ func fillProbe(probe map[string]any) {
 	setMissing(probe, "successThreshold", int64(1))
 	setMissing(probe, "failureThreshold", int64(3))
 	fillAt(probe, "httpGet", httpGetDefaults)
-	if grpc, ok := probe["grpc"].(map[string]any); ok {
-		if _, set := grpc["service"]; !set {
-			grpc["service"] = ""
-		}
-	}
+	fillAt(probe, "grpc", map[string]any{"service": ""})
 }
 
 func fillResources(resources map[string]any) {
@@ -129,8 +123,8 @@ func fillVolume(v map[string]any) {
 	for kind, defaults := range volumeDefaults {
 		fillAt(v, kind, defaults)
 	}
-	if empty, ok := v["emptyDir"].(map[string]any); ok {
-		canonicalQuantity(empty, "sizeLimit")
+	if scratch, ok := v["emptyDir"].(map[string]any); ok {
+		canonicalQuantity(scratch, "sizeLimit", resource.Nano)
 	}
 	if image, ok := v["image"].(map[string]any); ok {
 		reference, _ := image["reference"].(string)
@@ -154,32 +148,11 @@ func fillAt(m map[string]any, name string, defaults map[string]any) {
 	}
 }
 
-// setMissing sets a field that is not there, or holds nothing: an empty text or
-// a zero is the same as no value to the fields that it is used for.
+// setMissing sets a field that is not there.
 func setMissing(m map[string]any, key string, value any) {
-	if _, set := m[key]; !set || empty(m[key]) && !isPointer[key] {
+	if _, set := m[key]; !set {
 		m[key] = value
 	}
-}
-
-// isPointer names the fields whose zero is a value of its own.
-var isPointer = map[string]bool{
-	"terminationGracePeriodSeconds": true, "defaultMode": true, "optional": true, "readOnly": true,
-	"cachingMode": true, "kind": true,
-}
-
-func empty(v any) bool {
-	switch x := v.(type) {
-	case nil:
-		return true
-	case string:
-		return x == ""
-	case int64:
-		return x == 0
-	case float64:
-		return x == 0
-	}
-	return false
 }
 
 // child returns a field that is a map, made where it is missing.
@@ -204,16 +177,16 @@ func eachMap(list any, do func(map[string]any)) {
 func canonicalQuantities(v any) {
 	m, _ := v.(map[string]any)
 	for key := range m {
-		canonicalQuantity(m, key)
+		canonicalQuantity(m, key, resource.Milli) // what the API server rounds to
 	}
 }
 
 // canonicalQuantity spells a quantity as the API server stores it. What is none
 // stays as it is.
-func canonicalQuantity(m map[string]any, key string) {
+func canonicalQuantity(m map[string]any, key string, precision resource.Scale) {
 	if v, set := m[key]; set {
 		if q, err := resource.ParseQuantity(fmt.Sprint(v)); err == nil {
-			q.RoundUp(resource.Milli)
+			q.RoundUp(precision)
 			m[key] = q.String()
 		}
 	}
