@@ -8,6 +8,7 @@ package mysqlwire
 import (
 	"crypto/sha1"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -36,6 +37,9 @@ type Server struct {
 	Salt func() []byte
 	// Hash returns the stored form of a user's password ('*' and hexadecimal digits, empty for none).
 	Hash func(user string) (hash string, found bool)
+	// TLS offers encryption to clients that ask for it; nil offers none. A client that does not ask is let in without
+	// it, as by Doris.
+	TLS *tls.Config
 	// Open begins a session once the user has been let in.
 	Open func(user, host string, id uint32) Session
 }
@@ -56,6 +60,9 @@ type conn struct {
 // Serve speaks to one client until it leaves.
 func (s *Server) Serve(nc net.Conn, id uint32) {
 	c := &conn{Conn: packet.NewConn(nc), server: s}
+	if s.TLS != nil {
+		c.Conn = packet.NewTLSConn(nc) // reads no byte too many, before encryption begins
+	}
 	defer func() { _ = nc.Close() }()
 	session, err := c.handshake(nc, id)
 	if err != nil {
@@ -109,6 +116,11 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.server.TLS != nil && asksForTLS(data) {
+		if data, err = c.encrypt(nc); err != nil {
+			return nil, err
+		}
+	}
 	login, err := parseLogin(data)
 	if err != nil {
 		return nil, mysql.NewError(mysql.ER_HANDSHAKE_ERROR, err.Error())
@@ -131,6 +143,23 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 		}
 	}
 	return session, c.writeOK(0)
+}
+
+// asksForTLS tells the short packet that asks for encryption from a login.
+func asksForTLS(data []byte) bool {
+	return len(data) == 32 && binary.LittleEndian.Uint32(data)&mysql.CLIENT_SSL != 0
+}
+
+// encrypt goes on over TLS and returns the login packet.
+func (c *conn) encrypt(nc net.Conn) ([]byte, error) {
+	t := tls.Server(nc, c.server.TLS)
+	if err := t.Handshake(); err != nil {
+		return nil, err
+	}
+	sequence := c.Sequence
+	c.Conn = packet.NewTLSConn(t)
+	c.Sequence = sequence
+	return c.ReadPacket()
 }
 
 func hostOf(nc net.Conn) string {
@@ -156,6 +185,9 @@ func (s *Server) admit(l login, salt []byte, host string) error {
 
 func (c *conn) greet(salt []byte, id uint32) error {
 	caps := supported
+	if c.server.TLS != nil {
+		caps |= mysql.CLIENT_SSL
+	}
 	data := make([]byte, 4, 128)
 	data = append(data, 10)
 	data = append(data, c.server.Version...)

@@ -38,8 +38,7 @@ func (d *Doris) call(ctx context.Context, at Node, r request) ([]byte, error) {
 	if err == nil {
 		return body, nil
 	}
-	var u *url.Error
-	if errors.As(err, &u) { // its text holds the whole query
+	if u, ok := errors.AsType[*url.Error](err); ok { // its text holds the whole query
 		err = u.Err
 	}
 	e.Text = shorten(d.scrubHTTP(err.Error(), r.secrets))

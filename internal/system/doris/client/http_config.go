@@ -116,7 +116,7 @@ func (d *Doris) SetBackendConfig(ctx context.Context, at Node, key, value string
 	switch {
 	case !ok:
 		e.Kind, e.Text = ErrAnswer, "the answer does not say whether it was done"
-	case strings.EqualFold(a.Status, "OK"):
+	case strings.EqualFold(a.Result, "OK"):
 		return nil
 	default:
 		e.Text = shorten(d.scrubHTTP(a.Msg, r.secrets))
@@ -127,7 +127,7 @@ func (d *Doris) SetBackendConfig(ctx context.Context, at Node, key, value string
 // updated is the answer to one setting's change.
 type updated struct {
 	Name   string `json:"config_name"`
-	Status string `json:"status"`
+	Result string `json:"status"`
 	Msg    string `json:"msg"`
 }
 
@@ -137,14 +137,14 @@ func parseUpdateConfig(body []byte, key string) (updated, bool) {
 	var list []updated
 	if json.Unmarshal(body, &list) == nil {
 		for _, a := range list {
-			if a.Name == key && a.Status != "" {
+			if a.Name == key && a.Result != "" {
 				return a, true
 			}
 		}
 		return updated{}, false
 	}
 	var one updated
-	if json.Unmarshal(body, &one) != nil || one.Status == "" || one.Name != "" && one.Name != key {
+	if json.Unmarshal(body, &one) != nil || one.Result == "" || one.Name != "" && one.Name != key {
 		return updated{}, false
 	}
 	return one, true

@@ -58,7 +58,7 @@ type Backend struct {
 	AvailCapacity      string
 	TotalCapacity      string
 	Tag                BackendTag
-	Status             BackendStatus
+	State              BackendState
 	ErrMsg             string
 	Version            string
 	HeartbeatFailures  int64
@@ -76,8 +76,8 @@ type BackendTag struct {
 	ComputeGroupStatus string `json:"compute_group_status"`
 }
 
-// BackendStatus is what the column Status tells.
-type BackendStatus struct {
+// BackendState is what the column Status tells.
+type BackendState struct {
 	QueryDisabled   bool
 	LoadDisabled    bool
 	Shutdown        bool
@@ -153,7 +153,7 @@ func backends(t table) ([]Backend, error) {
 			TrashUsedCapacity: r.text("trashusedcapacity", "trashusedcapcacity"),
 			AvailCapacity:     r.text("availcapacity"), TotalCapacity: r.text("totalcapacity"),
 			MaxDiskUsedPercent: r.text("maxdiskusedpct"), ErrMsg: r.text("errmsg"), Version: r.text("version"),
-			Tag: tag(r.text("tag")), Status: status(r.text("status")),
+			Tag: tag(r.text("tag")), State: state(r.text("status")),
 			HeartbeatFailures: r.number("heartbeatfailurecounter"), NodeRole: r.text("noderole"),
 			RunningTasks: r.number("runningtasks"),
 		}
@@ -175,14 +175,14 @@ func tag(s string) BackendTag {
 	return out
 }
 
-// status reads the JSON of the column Status.
-func status(s string) BackendStatus {
+// state reads the JSON of the column Status.
+func state(s string) BackendState {
 	fields := object(s)
 	r := row{}
 	for key := range fields {
 		r[strings.ToLower(key)] = fields.text(key)
 	}
-	return BackendStatus{
+	return BackendState{
 		QueryDisabled: r.yes("isquerydisabled"), LoadDisabled: r.yes("isloaddisabled"), Shutdown: r.yes("isshutdown"),
 		Fragments: r.number("currentfragmentnum"), LastReportTime: r.text("lastsuccessreporttabletstime"),
 		LastStreamLoads: r.number("laststreamloadtime"),

@@ -58,7 +58,8 @@ func (d *Doris) config(at Node) *mysql.Config {
 	c.DialFunc = d.dial
 	c.TLS = d.opt.TLS
 	c.Timeout = d.opt.ConnectTimeout
-	c.ReadTimeout, c.WriteTimeout = d.opt.CallTimeout, d.opt.CallTimeout
+	// The context ends the call; these are a second net, which must not tear first.
+	c.ReadTimeout, c.WriteTimeout = 2*d.opt.CallTimeout, 2*d.opt.CallTimeout
 	c.Logger = &mysql.NopLogger{} // it would print what servers say
 	return c
 }

@@ -164,15 +164,25 @@ var scriptKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 func (in Input) judge(key string, item Item, listed bool) (verdict, detail) {
 	raw, wanted := in.Wanted[key]
-	if wanted && raw == "" && item.Type != "std::string" {
-		wanted = false // no value: the default holds, except for a backend's texts
-	}
+	wanted = wanted && says(item, raw)
 	if !in.ours(key) && (!listed || item.Hidden() || !wanted) {
 		return same, detail{}
 	}
-	if !wanted {
-		return in.judgeRemoved(key, item, listed)
+	if wanted {
+		return in.judgeWanted(key, raw, item, listed)
 	}
+	if was, had := in.Started[key]; !slices.Contains(in.Touched, key) && (!had || !says(item, was)) {
+		return same, detail{} // neither file says anything
+	}
+	return in.judgeRemoved(key, item, listed)
+}
+
+// says tells whether an assignment means anything. One without a value leaves
+// the default, except for a backend's texts.
+func says(item Item, value string) bool { return value != "" || item.Type == "std::string" }
+
+// judgeWanted is about a key that the file gives a value.
+func (in Input) judgeWanted(key, raw string, item Item, listed bool) (verdict, detail) {
 	value, known := in.expand(raw)
 	switch {
 	case !listed && scriptKey.MatchString(key):
@@ -187,6 +197,13 @@ func (in Input) judge(key string, item Item, listed bool) (verdict, detail) {
 		return restart, detail{value: value, reason: Masked}
 	case Same(item.Type, item.Value, value):
 		return same, detail{}
+	}
+	return in.judgeDifferent(key, value, item)
+}
+
+// judgeDifferent is about a key that the node reports another value of.
+func (in Input) judgeDifferent(key, value string, item Item) (verdict, detail) {
+	switch {
 	case !in.ours(key):
 		return runtime, detail{}
 	case !Fits(item.Type, value):
