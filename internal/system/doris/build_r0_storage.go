@@ -70,6 +70,7 @@ func (c component) storageR0() (storageR0, []plan.Finding) {
 	}
 	s.podVolumes = append(s.podVolumes, s.volumes.Volumes()...)
 	slices.SortStableFunc(s.podVolumes, func(a, b corev1.Volume) int { return cmp.Compare(s.rank[a.Name], s.rank[b.Name]) })
+	s.warnOfLoss(c)
 	return s, s.findings
 }
 
@@ -107,7 +108,16 @@ func (s *storageR0) addDataR0(c component, shared []build.Volume) {
 			Name: name, Kind: kindEmptyDir, Of: dir, Path: dir, Field: c.field + ".persistentVolumes",
 			Source: &corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		})
-		s.findings = append(s.findings, notPersistent(c.field+".persistentVolumes", dir))
+	}
+}
+
+// warnOfLoss says which directories with data live only as long as a Pod.
+func (s *storageR0) warnOfLoss(c component) {
+	for _, dir := range c.dataDirs {
+		mount, held := s.volumes.Covering(dir)
+		if scratch := slices.ContainsFunc(s.podVolumes, func(v corev1.Volume) bool { return v.Name == mount.Name && v.EmptyDir != nil }); scratch || !held {
+			s.findings = append(s.findings, notPersistent(c.field+".persistentVolumes", dir))
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func TestGolden(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			dc, inputs := readCase(t, in)
 			objects, findings := Desired(dc, inputs)
+			if inputs.Revision == 0 {
+				objects.Components = append(objects.Components, TakenOver(dc, inputs)...)
+			}
 			got := printObjects(t, objects, findings)
 			golden := filepath.Join(dir, "objects.yaml")
 			if *update {
@@ -49,7 +52,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// readCase reads a DorisCluster and what it refers to from one file.
+// readCase reads a DorisCluster and what it refers to from one file. A file that
+// names no revision is of revision 1.
 func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -58,7 +62,7 @@ func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 	}
 	dc := &dorisv1.DorisCluster{}
 	in := Inputs{
-		Revision: LatestRevision, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+		Revision: 1, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
 		Claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
 	for doc := range strings.SplitSeq(string(text), "\n---\n") {
@@ -66,8 +70,16 @@ func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 			Kind         string
 			Metadata     struct{ Name string }
 			Bootstrapped bool
+			Revision     *int
+			Copies       map[string]string
 		}
 		decode(t, doc, &head)
+		if head.Revision != nil {
+			in.Revision = *head.Revision
+		}
+		if head.Copies != nil {
+			in.Copies = head.Copies
+		}
 		in.Bootstrapped = in.Bootstrapped || head.Bootstrapped
 		switch head.Kind {
 		case dorisv1.Kind:
@@ -162,7 +174,7 @@ func TestCompatibleManifests(t *testing.T) {
 				t.Errorf("missing: %v", objects.Missing)
 			}
 			for _, c := range objects.Components {
-				checkComponent(t, c)
+				checkComponent(t, c, in.Revision)
 			}
 		})
 	}
