@@ -89,6 +89,13 @@ type Doris struct {
 	opt Options
 }
 
+// String names the account without its password. Where a Doris is a field that
+// is not exported, fmt does not ask it: do not print such a struct.
+func (d Doris) String() string { return "client with " + d.opt.Credentials.String() }
+
+// GoString names the account without its password.
+func (d Doris) GoString() string { return d.String() }
+
 // New returns a client.
 func New(opt Options) *Doris {
 	if opt.Dial == nil {

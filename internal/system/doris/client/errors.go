@@ -84,6 +84,15 @@ func timeoutOf(ctx context.Context, err error) error {
 	return nil
 }
 
+// say makes what somebody else worded fit for an error of this package.
+func (d *Doris) say(text string, secrets []string) string {
+	all := append([]string{}, secrets...)
+	if c := d.opt.Credentials; c.Password != "" {
+		all = append(all, c.Password, c.User+":"+c.Password)
+	}
+	return shorten(scrub(text, all...))
+}
+
 // hidden stands where a secret was.
 const hidden = "***"
 

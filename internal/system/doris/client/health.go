@@ -29,7 +29,7 @@ func (d *Doris) BackendHealth(ctx context.Context, at Node) (BackendHealth, erro
 	if json.Unmarshal(body, &v) != nil || v.Status == "" {
 		return BackendHealth{}, &Error{Op: r.op, Node: at, Kind: ErrAnswer, Text: "the answer has no status"}
 	}
-	return BackendHealth{OK: v.Status == "OK", Says: shorten(d.scrubHTTP(v.Status, nil))}, nil
+	return BackendHealth{OK: v.Status == "OK", Says: d.say(v.Status, nil)}, nil
 }
 
 // FrontendHealth is what a frontend says of itself and of the backends.

@@ -41,19 +41,13 @@ func (d *Doris) call(ctx context.Context, at Node, r request) ([]byte, error) {
 	if u, ok := errors.AsType[*url.Error](err); ok { // its text holds the whole query
 		err = u.Err
 	}
-	e.Text = shorten(d.scrubHTTP(err.Error(), r.secrets))
+	e.Text = d.say(err.Error(), r.secrets)
 	if e.Kind == ErrUnreachable { //nolint:errorlint // a field of ours, never wrapped
 		if e.over = timeoutOf(ctx, err); e.over != nil {
 			e.Text = ""
 		}
 	}
 	return nil, e
-}
-
-// scrubHTTP removes the secrets of a request, those of its header included.
-func (d *Doris) scrubHTTP(s string, secrets []string) string {
-	c := d.opt.Credentials
-	return scrub(s, append([]string{c.Password, c.User + ":" + c.Password}, secrets...)...)
 }
 
 // exchange sets the kind and code of e where the answer decides them.

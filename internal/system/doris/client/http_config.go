@@ -119,7 +119,7 @@ func (d *Doris) SetBackendConfig(ctx context.Context, at Node, key, value string
 	case strings.EqualFold(a.Result, "OK"):
 		return nil
 	default:
-		e.Text = shorten(d.scrubHTTP(a.Msg, r.secrets))
+		e.Text = d.say(a.Msg, r.secrets)
 	}
 	return e
 }
@@ -170,7 +170,7 @@ func (d *Doris) frontendCall(ctx context.Context, at Node, r request) (envelope,
 	}
 	if *v.Code == http.StatusUnauthorized || *v.Code == http.StatusForbidden {
 		text, _ := scalar(v.Data)
-		return envelope{}, &Error{Op: r.op, Node: at, Kind: ErrDenied, Code: *v.Code, Text: shorten(d.scrubHTTP(text, r.secrets))}
+		return envelope{}, &Error{Op: r.op, Node: at, Kind: ErrDenied, Code: *v.Code, Text: d.say(text, r.secrets)}
 	}
 	return v, nil
 }
@@ -200,7 +200,7 @@ func (d *Doris) SetFrontendConfigLocal(ctx context.Context, at Node, key, value 
 	e := &Error{Op: r.op, Node: at, Kind: ErrRefused, Code: *v.Code}
 	if *v.Code != 0 {
 		text, _ := scalar(v.Data)
-		e.Text = shorten(d.scrubHTTP(v.Msg+": "+text, r.secrets))
+		e.Text = d.say(v.Msg+": "+text, r.secrets)
 		return e
 	}
 	if json.Unmarshal(v.Data, &data) == nil {
@@ -208,7 +208,7 @@ func (d *Doris) SetFrontendConfigLocal(ctx context.Context, at Node, key, value 
 			return nil
 		}
 		if len(data.Err) > 0 {
-			e.Text = shorten(d.scrubHTTP(data.Err[0].Info+data.Err[0].Msg, r.secrets))
+			e.Text = d.say(data.Err[0].Info+data.Err[0].Msg, r.secrets)
 			return e
 		}
 	}

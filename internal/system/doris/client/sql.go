@@ -127,13 +127,12 @@ var deniedCodes = map[uint16]bool{
 
 // sqlError fills in what a failure was.
 func (d *Doris) sqlError(ctx context.Context, e *Error, err error, secrets []string) error {
-	secrets = append([]string{d.opt.Credentials.Password}, secrets...)
-	e.Text = shorten(scrub(err.Error(), secrets...))
-	var server *mysql.MySQLError
+	e.Text = d.say(err.Error(), secrets)
+	server, isServer := errors.AsType[*mysql.MySQLError](err)
 	switch {
-	case errors.As(err, &server):
+	case isServer:
 		e.Kind, e.Code = ErrRefused, int(server.Number)
-		e.Text = shorten(scrub(server.Message, secrets...))
+		e.Text = d.say(server.Message, secrets)
 		if deniedCodes[server.Number] || strings.HasPrefix(server.Message, "Access denied") {
 			e.Kind = ErrDenied
 		}
