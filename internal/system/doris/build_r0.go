@@ -195,13 +195,12 @@ func (c component) ownEnvR0() []corev1.EnvVar {
 func (c component) forcedEnvR0() []corev1.EnvVar {
 	var vars []corev1.EnvVar
 	add := func(name, value string) { vars = append(vars, corev1.EnvVar{Name: name, Value: value}) }
-	if skips, resolves := c.preparationR0(); skips || resolves {
-		if skips {
-			add("SKIP_CHECK_ULIMIT", "true")
-		}
-		if limit, found := c.spec.Limits[corev1.ResourceCPU]; found && resolves {
-			add("BE_CPU_LIMIT", limit.String())
-		}
+	skips, resolves := c.preparationR0()
+	if skips {
+		add("SKIP_CHECK_ULIMIT", "true")
+	}
+	if limit, found := c.spec.Limits[corev1.ResourceCPU]; found && resolves {
+		add("BE_CPU_LIMIT", limit.String())
 	}
 	address, port := c.frontendsR0()
 	add(envFrontendAddress, address)

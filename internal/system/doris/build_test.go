@@ -189,6 +189,8 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 // without frontends.
 func TestPropertyEverySubsetOfOptionalFieldsRenders(t *testing.T) {
 	full, in := readCase(t, "testdata/everything/in.yaml")
+	full.Spec.CnSpec = &dorisv1.CnSpec{BaseSpec: *full.Spec.BeSpec.BaseSpec.DeepCopy(), AutoResolveLimitCPU: true, SkipDefaultSystemInit: true}
+	full.Spec.BrokerSpec = &dorisv1.BrokerSpec{BaseSpec: *full.Spec.FeSpec.BaseSpec.DeepCopy(), KickOffAffinityBe: true}
 	rapid.Check(t, func(t *rapid.T) {
 		dc, in := full.DeepCopy(), in
 		in.Revision = rapid.IntRange(0, LatestRevision).Draw(t, "revision")

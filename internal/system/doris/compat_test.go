@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/fairlead-dev/fairlead/internal/diff"
 )
@@ -120,6 +121,10 @@ func compareSet(t *testing.T, live liveObjects, set *appsv1.StatefulSet) {
 	if d := cmp.Diff(filledTemplate(t, was), filledTemplate(t, set)); d != "" {
 		t.Errorf("%s: spec.template (-live +revision 0):\n%s", set.Name, d)
 	}
+	extra, err := diff.New(clientgoscheme.Scheme).ExtraFields(templateOf(t, set), templateOf(t, was))
+	if err != nil || len(extra) > 0 {
+		t.Errorf("%s: the live template has %v besides, %v", set.Name, extra, err)
+	}
 	if d := cmp.Diff(claimTemplates(was), claimTemplates(set)); d != "" {
 		t.Errorf("%s: spec.volumeClaimTemplates (-live +revision 0):\n%s", set.Name, d)
 	}
@@ -133,11 +138,17 @@ func compareSet(t *testing.T, live liveObjects, set *appsv1.StatefulSet) {
 
 func filledTemplate(t *testing.T, set *appsv1.StatefulSet) map[string]any {
 	t.Helper()
+	template := templateOf(t, set)
+	diff.FillPodTemplate(template)
+	return template
+}
+
+func templateOf(t *testing.T, set *appsv1.StatefulSet) map[string]any {
+	t.Helper()
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	diff.FillPodTemplate(template)
 	return template
 }
 
