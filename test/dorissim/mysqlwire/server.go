@@ -112,14 +112,9 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 	if err := c.greet(salt, id); err != nil {
 		return nil, err
 	}
-	data, err := c.ReadPacket()
+	data, err := c.readLogin(nc)
 	if err != nil {
 		return nil, err
-	}
-	if c.server.TLS != nil && asksForTLS(data) {
-		if data, err = c.encrypt(nc); err != nil {
-			return nil, err
-		}
 	}
 	login, err := parseLogin(data)
 	if err != nil {
@@ -143,6 +138,15 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 		}
 	}
 	return session, c.writeOK(0)
+}
+
+// readLogin returns the client's login packet, after what it may want to do first.
+func (c *conn) readLogin(nc net.Conn) ([]byte, error) {
+	data, err := c.ReadPacket()
+	if err == nil && c.server.TLS != nil && asksForTLS(data) {
+		return c.encrypt(nc)
+	}
+	return data, err
 }
 
 // asksForTLS tells the short packet that asks for encryption from a login.

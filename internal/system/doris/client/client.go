@@ -86,15 +86,10 @@ const (
 // Doris speaks to the nodes of one cluster. It holds no connection and may be
 // used by several goroutines.
 type Doris struct {
-	opt Options
+	// A pointer, because fmt follows none below the top: a struct that has a
+	// Doris somewhere can be printed without its password.
+	opt *Options
 }
-
-// String names the account without its password. Where a Doris is a field that
-// is not exported, fmt does not ask it: do not print such a struct.
-func (d Doris) String() string { return "client with " + d.opt.Credentials.String() }
-
-// GoString names the account without its password.
-func (d Doris) GoString() string { return d.String() }
 
 // New returns a client.
 func New(opt Options) *Doris {
@@ -107,7 +102,7 @@ func New(opt Options) *Doris {
 	if opt.CallTimeout <= 0 {
 		opt.CallTimeout = defaultCallTimeout
 	}
-	return &Doris{opt: opt}
+	return &Doris{opt: &opt}
 }
 
 // dial opens a connection within the connect timeout.

@@ -167,7 +167,7 @@ func startSim(t *testing.T, version string, fes, bes int) *local.Cluster {
 		helper := ""
 		if i > 0 {
 			helper = c.FEs[0].Addr()
-			must(t, run(doris, ctx, sqlNode(c.FEs[0]), fmt.Sprintf("ALTER SYSTEM ADD FOLLOWER %q", f.Addr())))
+			must(t, run(ctx, doris, sqlNode(c.FEs[0]), fmt.Sprintf("ALTER SYSTEM ADD FOLLOWER %q", f.Addr())))
 		}
 		must(t, f.Start(ctx, helper))
 		eventually(t, "the frontend serves", func() bool {
@@ -179,7 +179,7 @@ func startSim(t *testing.T, version string, fes, bes int) *local.Cluster {
 		b, err := c.NewBE("")
 		must(t, err)
 		must(t, b.Start(ctx))
-		must(t, run(doris, ctx, sqlNode(c.FEs[0]), fmt.Sprintf("ALTER SYSTEM ADD BACKEND %q", b.Addr())))
+		must(t, run(ctx, doris, sqlNode(c.FEs[0]), fmt.Sprintf("ALTER SYSTEM ADD BACKEND %q", b.Addr())))
 	}
 	eventually(t, "all nodes are alive", func() bool { return alive(ctx, doris, c) == fes+bes })
 	return c
@@ -205,7 +205,7 @@ func alive(ctx context.Context, doris *Doris, c *local.Cluster) int {
 	return n
 }
 
-func run(doris *Doris, ctx context.Context, at Node, sql string) error {
+func run(ctx context.Context, doris *Doris, at Node, sql string) error {
 	_, err := doris.query(ctx, at, statement{op: "prepare", sql: sql})
 	return err
 }

@@ -90,6 +90,7 @@ func TestCluster(t *testing.T) {
 }
 
 func frontendSettings(t *testing.T, doris *Doris, fes []*local.FE) {
+	t.Helper()
 	ctx := t.Context()
 	master, _, err := doris.Master(ctx, []Node{sqlNode(fes[0])})
 	must(t, err)
@@ -149,6 +150,7 @@ func frontendSettings(t *testing.T, doris *Doris, fes []*local.FE) {
 }
 
 func backendSettings(t *testing.T, doris *Doris, at Node) {
+	t.Helper()
 	for _, tc := range []struct {
 		name, key, value string
 		want             Outcome
@@ -294,7 +296,7 @@ func TestFaults(t *testing.T) {
 		wantKind(t, err, ErrDenied)
 	})
 	t.Run("the account may not do it", func(t *testing.T) {
-		must(t, run(doris, t.Context(), sqlNode(f), "CREATE USER 'weak' IDENTIFIED BY 'Zq7SeCrEt9'"))
+		must(t, run(t.Context(), doris, sqlNode(f), "CREATE USER 'weak' IDENTIFIED BY 'Zq7SeCrEt9'"))
 		weak := New(Options{Credentials: Credentials{User: "weak", Password: "Zq7SeCrEt9"}})
 		_, err := weak.Backends(t.Context(), sqlNode(f))
 		if e := wantKind(t, err, ErrDenied); e.Code != 1227 {

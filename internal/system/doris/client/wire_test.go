@@ -28,6 +28,7 @@ import (
 // TestSilentServers speaks to test doubles that take a connection and then say
 // nothing, too little, too slowly or nonsense.
 func TestSilentServers(t *testing.T) {
+	t.Parallel()
 	drip := func(head string) func(net.Conn) {
 		return func(c net.Conn) {
 			_, err := io.WriteString(c, head)
@@ -105,8 +106,15 @@ func TestNodesThatCannotBeAddressedAreNotAsked(t *testing.T) {
 	}
 	doris := New(opt)
 	for _, at := range []Node{
-		{}, {Host: "h"}, {Port: 1}, {Host: "h", Port: 65536}, {Host: "user:pw@h", Port: 1}, {Host: "h/path", Port: 1}, {Host: "h h", Port: 1},
-		{Host: "unix(/x)", Port: 1}, {Host: "h\n", Port: 1},
+		{},
+		{Host: "h"},
+		{Port: 1},
+		{Host: "h", Port: 65536},
+		{Host: "user:pw@h", Port: 1},
+		{Host: "h/path", Port: 1},
+		{Host: "h h", Port: 1},
+		{Host: "unix(/x)", Port: 1},
+		{Host: "h\n", Port: 1},
 	} {
 		_, err := doris.Frontends(t.Context(), at)
 		wantKind(t, err, ErrInput)
@@ -286,7 +294,10 @@ func TestEncryptedConnections(t *testing.T) {
 	authority, server, cert, key := certificates(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
-	other, _, _, _ := certificates(t)
+	other, otherServer, _, _ := certificates(t)
+	if len(otherServer.Certificate) == 0 {
+		t.Fatal("no other authority")
+	}
 	serverConfig := &tls.Config{Certificates: []tls.Certificate{server}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	sql := &sqlDouble{user: "root", tls: serverConfig, answer: func(string) (*mysql.Result, error) {
 		return texts(t, []string{"Host", "EditLogPort"}, []string{"h", "9010"}), nil
