@@ -99,12 +99,27 @@ type Plan struct {
 	Invalid []Change
 }
 
-// Values returns the assignments of a file. Of equal keys the last counts; case
-// matters, as it does to Doris.
+// Values returns the assignments of a frontend's file, which is one of Java
+// properties. Of equal keys the last counts; case matters, as it does to Doris.
 func Values(f *conf.File) map[string]string {
 	values := map[string]string{}
 	for _, e := range f.Entries() {
 		values[e.Key] = strings.Trim(e.Value, " \t\f\r\n")
+	}
+	return values
+}
+
+// BackendValues returns the assignments of a backend's file as the backend reads
+// them, which is simpler: one line each, cut at the first equals sign, without
+// escapes, continuations or other separators.
+func BackendValues(text []byte) map[string]string {
+	values := map[string]string{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		line = strings.Trim(line, " \t\v\f\r")
+		key, value, _ := strings.Cut(line, "=")
+		if key = strings.TrimSpace(key); key != "" && line[0] != '#' {
+			values[key] = strings.TrimSpace(value)
+		}
 	}
 	return values
 }

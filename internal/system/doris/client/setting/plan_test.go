@@ -189,6 +189,25 @@ func TestValuesReadsTheLastOfEqualKeys(t *testing.T) {
 	}
 }
 
+func TestBackendValuesAreLines(t *testing.T) {
+	text := "\ufeff\n# a = 1\n a = 1 \r\nb=c\\nd=e\\\nf: g\n  #h = 1\na = 2\n= 3\nlast"
+	want := values{"a": "2", "b": `c\nd=e\`, "f: g": "", "last": "", "\ufeff": ""}
+	if diff := cmp.Diff(want, BackendValues([]byte(text))); diff != "" {
+		t.Errorf("values differ (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzBackendValues(f *testing.F) {
+	f.Add("a = 1\n#b\n=\n c=d=e")
+	f.Fuzz(func(t *testing.T, text string) {
+		for k, v := range BackendValues([]byte(text)) {
+			if k == "" || strings.ContainsAny(k, "=\n") || strings.HasPrefix(k, "#") || strings.Contains(v, "\n") {
+				t.Errorf("%q = %q", k, v)
+			}
+		}
+	})
+}
+
 func TestNothingPrintsAValue(t *testing.T) {
 	const secret = "Zq7SeCrEt9"
 	p := Of(Input{
