@@ -28,11 +28,11 @@ import (
 func componentsR0(dc *dorisv1.DorisCluster, in Inputs, fe FrontendConfig, be BackendConfig) []component {
 	list := components(dc, in, fe, be)
 	for i := range list {
-		switch c := &list[i]; c.kind {
-		case dorisv1.ComponentFE:
+		switch c := &list[i]; {
+		case c.fe != nil:
 			c.fqdn = c.fqdnR0(frontendConfKey)
 			c.graceSeconds = grace(fe.GraceSeconds, 0, defaultFrontendGrace)
-		case dorisv1.ComponentBE:
+		case c.be != nil:
 			c.fqdn = c.fqdnR0(backendConfKey)
 			c.graceSeconds = grace(be.GraceSeconds, 0, defaultBackendGrace)
 		}

@@ -153,6 +153,7 @@ func (c component) dataVolumeR0() (name, dir string) {
 		return c.dataName, frontendHome + "/doris-meta"
 	case dorisv1.ComponentBE, dorisv1.ComponentCN:
 		return c.dataName, backendHome + "/storage"
+	case dorisv1.ComponentBroker: // keeps nothing
 	}
 	return "", ""
 }

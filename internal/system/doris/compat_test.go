@@ -2,6 +2,7 @@ package doris
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +36,7 @@ func TestRevisionZeroIsWhatLives(t *testing.T) {
 			live := readLive(t, file)
 			dc, in := readCase(t, filepath.Join(compatDir, "examples", filepath.Base(file)))
 			in.Revision = 0
-			for name, cm := range live.configMaps {
-				in.ConfigMaps[name] = cm
-			}
+			maps.Copy(in.ConfigMaps, live.configMaps)
 			for _, name := range References(dc).ConfigMaps {
 				if in.ConfigMaps[name] == nil {
 					in.ConfigMaps[name] = exampleConfig(t, name)
