@@ -73,6 +73,10 @@ test-cluster: ## Run the tests on a real control plane with simulated nodes (any
 test-e2e: ## Run the cluster tests and the stories on a real node (root on Linux).
 	hack/gotest.sh e2e $(ARGS)
 
+.PHONY: test-fault
+test-fault: ## Kill, refuse and blind the operator at every write of every story (long).
+	hack/gotest.sh fault $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME each (default 30s).
 	FUZZTIME=$(FUZZTIME) hack/fuzz.sh

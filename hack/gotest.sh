@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Runs one level of the tests: unit, cluster or e2e. Called by `make test-*`.
+# Runs one level of the tests: unit, cluster, e2e or fault. Called by `make test-*`.
 #
 #   unit     packages that need no cluster, every module
 #   cluster  packages that start one, without the real-node tests
 #   e2e      the same packages with the real-node tests: root on Linux; elsewhere
 #            it says so and runs as "cluster" does
+#   fault    the stories of test/fault with every fault at every write, of which
+#            the levels above run a few; counts are printed
 #
 # FAIRLEAD_REAL_NODE=0|1          switches the real-node tests off or on
 # FAIRLEAD_REQUIRE_REAL_NODE=1    a missing real node is a failure, not a skip
 # TEST_RESULTS                    directory that gets LEVEL.json (go test -json)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${TOOL:?run it as: make test-unit, test-cluster or test-e2e}"
-level=${1:?usage: gotest.sh unit|cluster|e2e [go test flags]}
+: "${TOOL:?run it as: make test-unit, test-cluster, test-e2e or test-fault}"
+level=${1:?usage: gotest.sh unit|cluster|e2e|fault [go test flags]}
 shift
 
 # Packages that start a Kubernetes control plane: those under these directories,
@@ -79,6 +81,14 @@ cluster | e2e)
   # One package at a time: each may start clusters. Never from the test cache:
   # what they prove lies outside the test binary.
   run_tests testname . -timeout 40m -count=1 -p 1 "$@" "${packages[@]}" || status=1
+  ;;
+fault)
+  export FAIRLEAD_FAULT=all
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  run_tests standard-verbose . -timeout 90m -count=1 "$@" ./test/fault/... | tee "$log" || status=1
+  printf '\n=== counts\n'
+  sed -n 's/.*COUNT //p' "$log"
   ;;
 *)
   echo "unknown level $level" >&2

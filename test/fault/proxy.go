@@ -43,9 +43,10 @@ type Proxy struct {
 	writes  []*Write // that have a number
 	others  []*Write
 	watches map[*watching]struct{}
-	begun   int                // watches ever
-	lists   map[string]*answer // the first by request
-	old     map[string]int     // lists by resource that are to be old
+	begun   int                 // watches ever
+	lists   map[string]keptList // the first of each request
+	old     map[string]bool     // requests whose next answer is that one
+	served  int                 // such answers
 }
 
 // Start starts a proxy on a free port.
@@ -68,7 +69,7 @@ func Start(o Options) (*Proxy, error) {
 			TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2: true, DisableCompression: true,
 		},
-		watches: map[*watching]struct{}{}, lists: map[string]*answer{}, old: map[string]int{},
+		watches: map[*watching]struct{}{}, lists: map[string]keptList{}, old: map[string]bool{},
 	}
 	silent := log.New(io.Discard, "", 0) // broken connections are what this is for
 	p.forward = &httputil.ReverseProxy{

@@ -79,17 +79,21 @@ func (p *Proxy) hold(resource string, d time.Duration) {
 	}
 }
 
-// beOld makes the next list of a resource an old one.
+// beOld makes the next list of a resource an old one (of each, if it is empty).
 func (p *Proxy) beOld(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.old[resource]++
+	for key, kept := range p.lists {
+		if resource == "" || resource == kept.resource {
+			p.old[key] = true
+		}
+	}
 }
 
 // list answers a list, and keeps the first answer of each kind.
 func (p *Proxy) list(w http.ResponseWriter, r *http.Request, q request) {
 	key := r.URL.Path + "?" + r.URL.RawQuery + " " + r.Header.Get("Accept")
-	if a := p.oldList(q.resource, key); a != nil {
+	if a := p.oldList(key); a != nil {
 		a.write(w)
 		return
 	}
@@ -99,21 +103,33 @@ func (p *Proxy) list(w http.ResponseWriter, r *http.Request, q request) {
 	}
 	p.mu.Lock()
 	if _, known := p.lists[key]; !known && a.code == http.StatusOK {
-		p.lists[key] = a
+		p.lists[key] = keptList{resource: q.resource, answer: a}
 	}
 	p.mu.Unlock()
 	a.write(w)
 }
 
+// keptList is the first answer to a list.
+type keptList struct {
+	resource string
+	*answer
+}
+
 // oldList returns the recorded answer if the list shall be an old one now.
-func (p *Proxy) oldList(resource, key string) *answer {
+func (p *Proxy) oldList(key string) *answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range []string{resource, ""} {
-		if a := p.lists[key]; a != nil && p.old[r] > 0 {
-			p.old[r]--
-			return a
-		}
+	if !p.old[key] {
+		return nil
 	}
-	return nil
+	delete(p.old, key)
+	p.served++
+	return p.lists[key].answer
+}
+
+// OldLists counts the lists that were answered with an old one.
+func (p *Proxy) OldLists() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.served
 }

@@ -54,6 +54,8 @@ type settings struct {
 	// Bug is the name of a seeded bug; State is a directory that outlives the
 	// process, for bugs that remember.
 	Bug, State string
+	// Lists has caches filled by lists.
+	Lists bool
 }
 
 func beOperator(text string) error {
@@ -120,6 +122,9 @@ func (p *process) start() error {
 	defer log.Close()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	if p.settings.Lists {
+		cmd.Env = append(cmd.Env, "KUBE_FEATURE_WatchListClient=false")
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

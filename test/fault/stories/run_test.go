@@ -21,10 +21,16 @@ const (
 	patience = time.Minute
 	// calm is how long there must be no write until a run counts as settled.
 	calm = time.Second
-	// quiet is how long there must be no write after that, in two halves: in
-	// between the operator is started again.
-	quiet = 10 * time.Second
 )
+
+// quiet is how long there must be no write after that, in two halves: in
+// between the operator is started again.
+func quiet() time.Duration {
+	if all() {
+		return 10 * time.Second
+	}
+	return 4 * time.Second
+}
 
 // tale is one story.
 type tale struct {
@@ -46,6 +52,9 @@ type run struct {
 	tale   tale
 	faults []fault.Plan
 	bug    string
+	// lists has the operator fill its caches by lists, which can be old, and not
+	// by watches that begin with all there is.
+	lists bool
 	// patience is the package's unless it is set.
 	patience time.Duration
 }
@@ -91,6 +100,7 @@ func (p problem) String() string { return string(p.check) + ": " + p.text }
 type outcome struct {
 	writes   []fault.Write
 	fired    []fault.Plan
+	old      int // lists that were old
 	state    map[string]string
 	problems []problem
 	log      string
@@ -156,7 +166,7 @@ func (s *stage) open(ctx context.Context, r run) (*scene, error) {
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	sc := &scene{stage: s, namespace: namespace}
-	sc.op = newProcess(dir, settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir})
+	sc.op = newProcess(dir, settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir, Lists: r.lists})
 	if sc.proxy, err = fault.Start(fault.Options{Upstream: s.config, Kill: sc.op.crash}); err != nil {
 		return nil, err
 	}
@@ -259,7 +269,7 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 	half := func() {
 		select {
 		case <-ctx.Done():
-		case <-time.After(quiet / 2):
+		case <-time.After(quiet() / 2):
 		}
 	}
 	half()
@@ -280,7 +290,7 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 
 // judge holds the run against all but the state of another.
 func (sc *scene) judge(ctx context.Context, r run, before map[string]int, out *outcome) {
-	out.writes, out.fired = sc.proxy.Writes(), sc.proxy.Fired()
+	out.writes, out.fired, out.old = sc.proxy.Writes(), sc.proxy.Fired(), sc.proxy.OldLists()
 	for _, w := range slices.Concat(out.writes, sc.proxy.Unnumbered()) {
 		if w.Code == 403 {
 			out.sayf(checkRights, "%s", w)

@@ -91,7 +91,8 @@ func (s *states) of(ctx context.Context, namespace string) (map[string]string, e
 var drawn = []string{
 	"uid", "resourceVersion", "creationTimestamp", "generation", "observedGeneration", "selfLink",
 	"nodeName", "hostIP", "hostIPs", "podIP", "podIPs", "clusterIPs", "nodePort", "healthCheckNodePort",
-	"containerID", "volumeName", "startTime", "time",
+	"containerID", "volumeName", "startTime",
+	"volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
 }
 
 var patterns = []struct {
@@ -103,6 +104,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`), "kube-api-access-RANDOM"},
 	{regexp.MustCompile(`\bsim-\d+\b`), "NODE"},
+	{regexp.MustCompile(`\bzone-\d+\b`), "ZONE"},
 }
 
 func normalised(namespace string, objects []unstructured.Unstructured) (map[string]string, error) {
@@ -165,7 +167,7 @@ func strip(v any) any {
 			case slices.Contains(drawn, k):
 			case k == "clusterIP" && inner != "None":
 			case k == "managedFields":
-				out[k] = sortedFields(inner)
+				out[k] = ownFields(inner)
 			default:
 				out[k] = strip(inner)
 			}
@@ -181,13 +183,16 @@ func strip(v any) any {
 	return v
 }
 
-// sortedFields tells who owns what, in an order that does not depend on when
-// it was written.
-func sortedFields(v any) []string {
+// ownFields tells what the operator owns, in an order that does not depend on
+// when it was written. What others own is their own affair, and depends on time.
+func ownFields(v any) []string {
 	list, _ := v.([]any)
-	var out []string
+	out := []string{}
 	for _, entry := range list {
 		e, _ := entry.(map[string]any)
+		if name, _ := e["manager"].(string); !strings.HasPrefix(name, "fairlead") {
+			continue
+		}
 		delete(e, "time")
 		text, err := json.Marshal(e)
 		if err != nil {
@@ -288,7 +293,7 @@ func TestStatesAreComparedByWhatMatters(t *testing.T) {
 			return append(o, object("ConfigMap", "b", nil))
 		}, "ConfigMap/b is there and should not be"},
 		"another owner of a field": {func(o []unstructured.Unstructured) []unstructured.Unstructured {
-			o[0].Object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "m", "time": "x"}}
+			o[0].Object["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "fairlead-x", "time": "x"}}
 			return o
 		}, "managedFields"},
 	}
