@@ -39,7 +39,7 @@ type Inputs struct {
 }
 
 // Objects are the objects of a cluster.
-type Objects struct {
+type Objects struct { //nolint:recvcheck // render fills it, and all else reads it
 	// Components in the order in which they are brought up: fe, be.
 	Components []Component
 	// Secrets and ConfigMaps that the operator makes itself.
@@ -110,7 +110,7 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 	be, beFindings := ReadBackendConfig(dc, in.ConfigMaps)
 	objects := Objects{Frontend: fe, Backend: be, Missing: missing(dc, in)}
 	findings = append(append(append(findings, feFindings...), beFindings...), sharedClaimsShared(dc, in)...)
-	findings = append(findings, render(dc, in, &objects)...)
+	findings = append(findings, objects.render(dc, in)...)
 	if dc.Spec.FeSpec != nil && !fe.FQDN {
 		findings = append(findings, plan.Finding{
 			Severity: plan.Warning, Field: "spec.feSpec.configMapInfo", Reason: meta.ReasonUnstableIdentity,
@@ -122,7 +122,7 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 
 // render adds the objects of the components, in the rendering that the cluster
 // uses.
-func render(dc *dorisv1.DorisCluster, in Inputs, o *Objects) []plan.Finding {
+func (o *Objects) render(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
 	var findings []plan.Finding
 	if in.Revision == 0 {
 		for _, c := range componentsR0(dc, in, o.Frontend, o.Backend) {
