@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,49 @@ func TestHTTPAnswers(t *testing.T) {
 	if redirected {
 		t.Error("a redirection was followed")
 	}
+}
+
+func TestAnHTTPErrorSaysNothingOfTheRequest(t *testing.T) {
+	doris := New(root())
+	err := doris.SetBackendConfig(t.Context(), serveAndClose(t), "some_key", "7")
+	if text := wantKind(t, err, ErrUnreachable).Error(); strings.Contains(text, "http:") || strings.Contains(text, "persist") {
+		t.Errorf("error is %q", text)
+	}
+}
+
+func TestAnAnswerThatIsTooLongIsNotRead(t *testing.T) {
+	at := httpDouble(t, body(`{"status":"OK","msg":"`+strings.Repeat("x", bodyLimit)+`"}`))
+	_, err := New(root()).BackendHealth(t.Context(), at)
+	if e := wantKind(t, err, ErrAnswer); !strings.Contains(e.Text, "too long") {
+		t.Errorf("error is %v", err)
+	}
+	var rows [][]string
+	for range rowLimit + 1 {
+		rows = append(rows, []string{"h", "9010"})
+	}
+	sql := &sqlDouble{user: "root", answer: func(string) (*mysql.Result, error) {
+		return texts(t, []string{"Host", "EditLogPort"}, rows...), nil
+	}}
+	_, err = New(root()).Frontends(t.Context(), sql.start(t))
+	wantKind(t, err, ErrAnswer)
+}
+
+// Not parallel: it counts the goroutines of the process.
+func TestCallsLeaveNothingBehind(t *testing.T) {
+	sql := &sqlDouble{user: "root", answer: func(string) (*mysql.Result, error) {
+		return texts(t, []string{"Host", "EditLogPort"}, []string{"h", "9010"}), nil
+	}}
+	sqlAt, webAt := sql.start(t), httpDouble(t, body(`{"status":"OK"}`))
+	doris := New(root())
+	const calls = 50
+	before := runtime.NumGoroutine()
+	for range calls {
+		_, err := doris.Frontends(t.Context(), sqlAt)
+		must(t, err)
+		_, err = doris.BackendHealth(t.Context(), webAt)
+		must(t, err)
+	}
+	eventually(t, "their goroutines have ended", func() bool { return runtime.NumGoroutine() < before+calls/2 })
 }
 
 func TestHealthIsReadFromTheBody(t *testing.T) {
