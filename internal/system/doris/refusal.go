@@ -289,8 +289,11 @@ func (o origin) containerField(c *corev1.Container, at string) (string, bool) {
 		return "", false
 	}
 	for _, f := range []struct{ theirs, ours string }{
-		{"image", ".image"}, {"startupProbe.failureThreshold", ".startTimeout"}, {"livenessProbe.timeoutSeconds", ".liveTimeout"},
-		{"securityContext", ".containerSecurityContext"}, {"readinessProbe", ".readinessProbePolicy"},
+		{"image", ".image"},
+		{"startupProbe.failureThreshold", ".startTimeout"},
+		{"livenessProbe.timeoutSeconds", ".liveTimeout"},
+		{"securityContext", ".containerSecurityContext"},
+		{"readinessProbe", ".readinessProbePolicy"},
 	} {
 		if rest, ok := beneath(at, f.theirs); ok {
 			return f.ours + rest, true

@@ -75,11 +75,11 @@ func refusal(field, format string, args ...any) plan.Finding {
 // faults collects what one check finds.
 type faults []plan.Finding
 
-func (f *faults) refuse(field, format string, args ...any) {
+func (f *faults) refusef(field, format string, args ...any) {
 	*f = append(*f, refusal(field, format, args...))
 }
 
-func (f *faults) idle(field, format string, args ...any) {
+func (f *faults) idlef(field, format string, args ...any) {
 	*f = append(*f, idle(field, fmt.Sprintf(format, args...)))
 }
 
@@ -117,7 +117,7 @@ func nameFits(dc *dorisv1.DorisCluster) []plan.Finding {
 	var f faults
 	switch {
 	case len(validation.IsDNS1123Label(dc.Name)) > 0 || len(dc.Name) > maxNameLength:
-		f.refuse("metadata.name", "%s cannot be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", shown(dc.Name), maxNameLength)
+		f.refusef("metadata.name", "%s cannot be the start of the names of Services and Pods: use at most %d lower case letters, digits and dashes, in a new DorisCluster", shown(dc.Name), maxNameLength)
 	case len(validation.IsDNS1035Label(dc.Name)) > 0:
 		// Newer API servers take such names, so it is theirs to decide.
 		f = append(f, plan.Finding{
@@ -190,7 +190,7 @@ func frontendAddressReachable(dc *dorisv1.DorisCluster) []plan.Finding {
 			return nil
 		}
 		if port := spec.FeAddress.Endpoints.Port; port < 0 || port > 65535 {
-			f.refuse(field+".feAddress.endpoints.port", "%d is no port: use the query port of the frontends, or leave it out for %d", port, defaultQueryPort)
+			f.refusef(field+".feAddress.endpoints.port", "%d is no port: use the query port of the frontends, or leave it out for %d", port, defaultQueryPort)
 		}
 		return f
 	})
@@ -200,7 +200,7 @@ func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 		var f faults
 		if spec.Image == "" {
-			f.refuse(field+".image", "no image is named: set it, for example to apache/doris:fe-2.1.8 or apache/doris:be-2.1.8")
+			f.refusef(field+".image", "no image is named: set it, for example to apache/doris:fe-2.1.8 or apache/doris:be-2.1.8")
 		} else {
 			f.image(field+".image", spec.Image)
 		}
@@ -215,11 +215,8 @@ func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
 // runtime: what a runtime might take is left to it.
 func (f *faults) image(field, image string) {
 	const example = "use a reference such as registry.example.com/doris:fe-2.1.8"
-	legal := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@[]+", r)
-	}
-	if i := strings.IndexFunc(image, func(r rune) bool { return !legal(r) }); i >= 0 {
-		f.refuse(field, "%s holds a character that no image reference has, number %d (white space counts): %s", shown(image), i+1, example)
+	if i := strings.IndexFunc(image, func(r rune) bool { return !strings.ContainsRune(imageCharacters, r) }); i >= 0 {
+		f.refusef(field, "%s holds a character that no image reference has, number %d (white space counts): %s", shown(image), i+1, example)
 		return
 	}
 	name, _, _ := strings.Cut(image, "@")
@@ -227,13 +224,15 @@ func (f *faults) image(field, image string) {
 	repository, tag, tagged := strings.Cut(last, ":")
 	switch {
 	case repository == "" || tagged && tag == "":
-		f.refuse(field, "%s names no repository, or no tag after the colon: %s", shown(image), example)
+		f.refusef(field, "%s names no repository, or no tag after the colon: %s", shown(image), example)
 	case repository != strings.ToLower(repository):
-		f.refuse(field, "%s has a repository in capital letters, which no registry has: write it small", shown(image))
+		f.refusef(field, "%s has a repository in capital letters, which no registry has: write it small", shown(image))
 	case len(tag) > 128:
-		f.refuse(field, "the tag of %s is longer than 128 characters: use a shorter one", shown(image))
+		f.refusef(field, "the tag of %s is longer than 128 characters: use a shorter one", shown(image))
 	}
 }
+
+const imageCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@[]+"
 
 func adminUserCanRegister(dc *dorisv1.DorisCluster) []plan.Finding {
 	user := dc.Spec.AdminUser

@@ -21,12 +21,12 @@ func environmentLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		for i := range spec.EnvVars {
 			v, at := &spec.EnvVars[i], indexed(field, i)
 			if v.Name == "" {
-				f.refuse(at+".name", "the variable has no name: give it one, or remove the entry")
+				f.refusef(at+".name", "the variable has no name: give it one, or remove the entry")
 			} else if len(validation.IsRelaxedEnvVarName(v.Name)) > 0 {
-				f.refuse(at+".name", "%s cannot be the name of a variable: use printable characters without the equals sign", shown(v.Name))
+				f.refusef(at+".name", "%s cannot be the name of a variable: use printable characters without the equals sign", shown(v.Name))
 			}
 			if before, twice := last[v.Name]; twice && v.Name != "" {
-				f.idle(indexed(field, before), "of several entries with the name %s only the last counts: remove this one", shown(v.Name))
+				f.idlef(indexed(field, before), "of several entries with the name %s only the last counts: remove this one", shown(v.Name))
 			}
 			last[v.Name] = i
 			if v.ValueFrom != nil {
@@ -61,20 +61,20 @@ func (f *faults) valueFrom(at string, v *corev1.EnvVar) {
 	}
 	switch {
 	case sources == 0:
-		f.refuse(at, "it names no source: use fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef, or set value instead")
+		f.refusef(at, "it names no source: use fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef, or set value instead")
 	case v.Value != "":
-		f.refuse(at, "a variable has either a value or a source, and this one has both: remove value or valueFrom")
+		f.refusef(at, "a variable has either a value or a source, and this one has both: remove value or valueFrom")
 	case sources > 1:
-		f.refuse(at, "it names %d sources: keep one", sources)
+		f.refusef(at, "it names %d sources: keep one", sources)
 	}
 }
 
 func (f *faults) keyRef(at, kind, name, key string) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		f.refuse(at+".name", "%s cannot be the name of a %s: %s", shown(name), kind, useObjectName)
+		f.refusef(at+".name", "%s cannot be the name of a %s: %s", shown(name), kind, useObjectName)
 	}
 	if len(validation.IsConfigMapKey(key)) > 0 {
-		f.refuse(at+".key", "%s cannot be a key of a %s: use letters, digits, dashes, underscores and dots", shown(key), kind)
+		f.refusef(at+".key", "%s cannot be a key of a %s: use letters, digits, dashes, underscores and dots", shown(key), kind)
 	}
 }
 
@@ -86,7 +86,7 @@ var podFields = []string{
 
 func (f *faults) fieldRef(at string, r *corev1.ObjectFieldSelector) {
 	if r.APIVersion != "" && r.APIVersion != "v1" {
-		f.refuse(at+".apiVersion", "%s is no version of a Pod: use v1, or leave it out", shown(r.APIVersion))
+		f.refusef(at+".apiVersion", "%s is no version of a Pod: use v1, or leave it out", shown(r.APIVersion))
 	}
 	if slices.Contains(podFields, r.FieldPath) {
 		return
@@ -99,7 +99,7 @@ func (f *faults) fieldRef(at string, r *corev1.ObjectFieldSelector) {
 			return
 		}
 	}
-	f.refuse(at+".fieldPath", "%s is no field that a variable can be told: use one such as metadata.name, spec.nodeName, status.podIP or metadata.labels['key']", shown(r.FieldPath))
+	f.refusef(at+".fieldPath", "%s is no field that a variable can be told: use one such as metadata.name, spec.nodeName, status.podIP or metadata.labels['key']", shown(r.FieldPath))
 }
 
 // containerResources are what a variable can be told of its container.
@@ -110,7 +110,7 @@ var containerResources = []string{
 func (f *faults) resourceRef(at string, r *corev1.ResourceFieldSelector) {
 	huge := strings.HasPrefix(r.Resource, "limits.hugepages-") || strings.HasPrefix(r.Resource, "requests.hugepages-")
 	if !huge && !slices.Contains(containerResources, r.Resource) {
-		f.refuse(at+".resource", "%s is no resource that a variable can be told: use one of %s", shown(r.Resource), strings.Join(containerResources, ", "))
+		f.refusef(at+".resource", "%s is no resource that a variable can be told: use one of %s", shown(r.Resource), strings.Join(containerResources, ", "))
 		return
 	}
 	if r.Divisor.IsZero() {
@@ -121,6 +121,6 @@ func (f *faults) resourceRef(at string, r *corev1.ResourceFieldSelector) {
 		allowed = []string{"1m", "1"}
 	}
 	if !slices.Contains(allowed, r.Divisor.String()) {
-		f.refuse(at+".divisor", "%s cannot divide %s: use one of %s", r.Divisor.String(), r.Resource, strings.Join(allowed, ", "))
+		f.refusef(at+".divisor", "%s cannot divide %s: use one of %s", r.Divisor.String(), r.Resource, strings.Join(allowed, ", "))
 	}
 }

@@ -36,11 +36,11 @@ func podLabelsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 			own, selects := selector[name]
 			switch {
 			case selects && value != own:
-				f.idle(at, "the operator finds its Pods by this label and sets it to %q: leave it out, or use another key", own)
+				f.idlef(at, "the operator finds its Pods by this label and sets it to %q: leave it out, or use another key", own)
 			case name == dorisv1.LabelCluster && value != dc.Name:
-				f.idle(at, "the operator sets this label to %q itself: leave it out, or use another key", dc.Name)
+				f.idlef(at, "the operator sets this label to %q itself: leave it out, or use another key", dc.Name)
 			case name == appsv1.ControllerRevisionHashLabelKey, name == appsv1.StatefulSetPodNameLabel, name == appsv1.PodIndexLabel:
-				f.idle(at, "Kubernetes sets this label itself: leave it out, or use another key")
+				f.idlef(at, "Kubernetes sets this label itself: leave it out, or use another key")
 			}
 		}
 		return f
@@ -61,10 +61,10 @@ func componentOfField(field string) dorisv1.ComponentType {
 func (f *faults) labels(field string, labels map[string]string) {
 	for _, name := range sortedKeys(labels) {
 		if len(validation.IsQualifiedName(name)) > 0 {
-			f.refuse(field, "%s cannot be the key of a label: %s", shown(name), useKey)
+			f.refusef(field, "%s cannot be the key of a label: %s", shown(name), useKey)
 		}
 		if len(validation.IsValidLabelValue(labels[name])) > 0 {
-			f.refuse(keyed(field, name), "%s cannot be the value of a label: %s", shown(labels[name]), useLabelValue)
+			f.refusef(keyed(field, name), "%s cannot be the value of a label: %s", shown(labels[name]), useLabelValue)
 		}
 	}
 }
@@ -73,11 +73,11 @@ func (f *faults) labels(field string, labels map[string]string) {
 func (f *faults) annotations(field string, annotations map[string]string) {
 	for _, name := range sortedKeys(annotations) {
 		if len(apivalidation.ValidateAnnotations(map[string]string{name: ""}, nil)) > 0 {
-			f.refuse(field, "%s cannot be the key of an annotation: %s", shown(name), useKey)
+			f.refusef(field, "%s cannot be the key of an annotation: %s", shown(name), useKey)
 		}
 	}
 	if apivalidation.ValidateAnnotationsSize(annotations) != nil {
-		f.refuse(field, "keys and values have more than %d bytes together, the most that an object can carry: put what is long into a ConfigMap", apivalidation.TotalAnnotationSizeLimitB)
+		f.refusef(field, "keys and values have more than %d bytes together, the most that an object can carry: put what is long into a ConfigMap", apivalidation.TotalAnnotationSizeLimitB)
 	}
 }
 
@@ -87,10 +87,10 @@ func podAnnotationsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		field += ".annotations"
 		f.annotations(field, spec.Annotations)
 		if cost, found := spec.Annotations[corev1.PodDeletionCost]; found && !legalCost(cost) {
-			f.refuse(keyed(field, corev1.PodDeletionCost), "%s is no whole number of 32 bits: write one, or leave the annotation out", shown(cost))
+			f.refusef(keyed(field, corev1.PodDeletionCost), "%s is no whole number of 32 bits: write one, or leave the annotation out", shown(cost))
 		}
 		if _, found := spec.Annotations[corev1.MirrorPodAnnotationKey]; found {
-			f.refuse(keyed(field, corev1.MirrorPodAnnotationKey), "only Pods that a node starts by itself may have it: leave the annotation out")
+			f.refusef(keyed(field, corev1.MirrorPodAnnotationKey), "only Pods that a node starts by itself may have it: leave the annotation out")
 		}
 		return f
 	})
@@ -107,7 +107,7 @@ func podIdentityLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 		var f faults
 		if name := spec.ServiceAccount; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-			f.refuse(field+".serviceAccount", "%s cannot be the name of a ServiceAccount: %s", shown(name), useObjectName)
+			f.refusef(field+".serviceAccount", "%s cannot be the name of a ServiceAccount: %s", shown(name), useObjectName)
 		}
 		field += ".imagePullSecrets"
 		seen := map[string]int{}
@@ -116,11 +116,11 @@ func podIdentityLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 			other, twice := seen[secret.Name]
 			switch {
 			case twice:
-				f.refuse(at, "%s is named by %s as well, and Kubernetes takes each once: remove one of the two", shown(secret.Name), indexed(field, other))
+				f.refusef(at, "%s is named by %s as well, and Kubernetes takes each once: remove one of the two", shown(secret.Name), indexed(field, other))
 			case secret.Name == "":
-				f.idle(at, "no Secret is named: name one, or remove the entry")
+				f.idlef(at, "no Secret is named: name one, or remove the entry")
 			case len(validation.IsDNS1123Subdomain(secret.Name)) > 0:
-				f.idle(at, "%s cannot be the name of a Secret: %s", shown(secret.Name), useObjectName)
+				f.idlef(at, "%s cannot be the name of a Secret: %s", shown(secret.Name), useObjectName)
 			}
 			seen[secret.Name] = i
 		}
@@ -136,14 +136,14 @@ func hostAliasesLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		for i, alias := range spec.HostAliases {
 			at := indexed(field, i)
 			if len(validation.IsValidIPForLegacyField(nil, alias.IP, false, nil)) > 0 {
-				f.refuse(at+".ip", "%s is no address: write one such as 10.0.0.1 or fd00::1", shown(alias.IP))
+				f.refusef(at+".ip", "%s is no address: write one such as 10.0.0.1 or fd00::1", shown(alias.IP))
 			} else if other, twice := seen[alias.IP]; twice {
-				f.refuse(at+".ip", "%s has an entry as well, and Kubernetes takes one for each address: put the host names of both into one", indexed(field, other))
+				f.refusef(at+".ip", "%s has an entry as well, and Kubernetes takes one for each address: put the host names of both into one", indexed(field, other))
 			}
 			seen[alias.IP] = i
 			for j, host := range alias.Hostnames {
 				if len(validation.IsDNS1123Subdomain(host)) > 0 {
-					f.refuse(indexed(at+".hostnames", j), "%s is no host name: use lower case letters, digits, dashes and dots", shown(host))
+					f.refusef(indexed(at+".hostnames", j), "%s is no host name: use lower case letters, digits, dashes and dots", shown(host))
 				}
 			}
 		}
@@ -159,12 +159,12 @@ func probeTimesLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		var f faults
 		negative := func(name string, value int32, counts int) {
 			if value < 0 {
-				f.idle(field+"."+name, "%d is negative and counts as %d: leave it out, or set it to what you mean", value, counts)
+				f.idlef(field+"."+name, "%d is negative and counts as %d: leave it out, or set it to what you mean", value, counts)
 			}
 		}
 		negative("startTimeout", spec.StartTimeout, minimumStartSeconds)
 		if spec.StartTimeout > longestStart {
-			f.refuse(field+".startTimeout", "%d seconds are more than Kubernetes can count: use at most %d", spec.StartTimeout, longestStart)
+			f.refusef(field+".startTimeout", "%d seconds are more than Kubernetes can count: use at most %d", spec.StartTimeout, longestStart)
 		}
 		negative("liveTimeout", spec.LiveTimeout, defaultLiveSeconds)
 		if p := spec.ReadinessProbePolicy; p != nil {
@@ -186,7 +186,7 @@ func referencesNamed(dc *dorisv1.DorisCluster) []plan.Finding {
 			continue
 		}
 		seen[r.field] = true
-		f.refuse(r.field, "%s cannot be the name of a %s: %s", shown(r.name), r.kind, useObjectName)
+		f.refusef(r.field, "%s cannot be the name of a %s: %s", shown(r.name), r.kind, useObjectName)
 	}
 	return f
 }

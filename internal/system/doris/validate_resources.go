@@ -28,37 +28,29 @@ func resourcesLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 func (f *faults) resources(field string, r corev1.ResourceRequirements) {
 	f.quantities(field+".limits", r.Limits)
 	f.quantities(field+".requests", r.Requests)
-	huge, plain := "", false
-	all := maps.Clone(r.Limits)
-	if all == nil {
-		all = corev1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		f.againstLimit(field, name, r)
 	}
-	maps.Copy(all, r.Requests)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		switch name {
-		case corev1.ResourceCPU, corev1.ResourceMemory:
-			plain = true
-		}
-		if hugePages(name) && huge == "" {
-			huge = string(name)
-		}
-		request, requested := r.Requests[name]
-		limit, limited := r.Limits[name]
-		if !requested {
-			continue
-		}
-		at := keyed(field+".requests", string(name))
-		switch exact := extended(name) || hugePages(name); {
-		case exact && !limited:
-			f.refuse(at, "%s cannot be shared, so a limit has to say the same: set %s to %s as well", name, keyed(field+".limits", string(name)), request.String())
-		case exact && request.Cmp(limit) != 0:
-			f.refuse(at, "%s cannot be shared, so request and limit have to be equal, and they are %s and %s: set one to the other", name, request.String(), limit.String())
-		case limited && request.Cmp(limit) > 0:
-			f.refuse(at, "%s are more than the limit of %s: lower the request, or raise %s", request.String(), limit.String(), keyed(field+".limits", string(name)))
-		}
+	names := slices.Sorted(maps.Keys(r.Limits))
+	names = append(names, slices.Sorted(maps.Keys(r.Requests))...)
+	huge := slices.IndexFunc(names, hugePages)
+	if huge >= 0 && !slices.Contains(names, corev1.ResourceCPU) && !slices.Contains(names, corev1.ResourceMemory) {
+		f.refusef(keyed(field+".limits", string(names[huge])), "huge pages go with cpu or memory: ask for one of them as well")
 	}
-	if huge != "" && !plain {
-		f.refuse(keyed(field+".limits", huge), "huge pages go with cpu or memory: ask for one of them as well")
+}
+
+// againstLimit compares a request with its limit.
+func (f *faults) againstLimit(field string, name corev1.ResourceName, r corev1.ResourceRequirements) {
+	request := r.Requests[name]
+	limit, limited := r.Limits[name]
+	at, limitAt := keyed(field+".requests", string(name)), keyed(field+".limits", string(name))
+	switch exact := extended(name) || hugePages(name); {
+	case exact && !limited:
+		f.refusef(at, "%s cannot be shared, so a limit has to say the same: set %s to %s as well", name, limitAt, request.String())
+	case exact && request.Cmp(limit) != 0:
+		f.refusef(at, "%s cannot be shared, so request and limit have to be equal, and they are %s and %s: set one to the other", name, request.String(), limit.String())
+	case limited && request.Cmp(limit) > 0:
+		f.refusef(at, "%s is more than the limit of %s: lower the request, or raise %s", request.String(), limit.String(), limitAt)
 	}
 }
 
@@ -68,13 +60,13 @@ func (f *faults) quantities(field string, list corev1.ResourceList) {
 		amount, at := list[name], keyed(field, string(name))
 		switch {
 		case !resourceName(name):
-			f.refuse(at, "%s is no resource of a container: use cpu, memory, ephemeral-storage, hugepages-<size>, or the full name of another, such as example.com/gpu", shown(name))
+			f.refusef(at, "%s is no resource of a container: use cpu, memory, ephemeral-storage, hugepages-<size>, or the full name of another, such as example.com/gpu", shown(name))
 		case amount.Sign() < 0:
-			f.refuse(at, "%s is negative: set it to 0 or more", amount.String())
+			f.refusef(at, "%s is negative: set it to 0 or more", amount.String())
 		case extended(name) && amount.MilliValue()%1000 != 0:
-			f.refuse(at, "%s is no whole number, and %s comes in whole ones: round it", amount.String(), name)
+			f.refusef(at, "%s is no whole number, and %s comes in whole ones: round it", amount.String(), name)
 		case hugePages(name) && !wholePages(name, amount):
-			f.refuse(at, "%s is no multiple of the size of a page: use one, and a name such as hugepages-2Mi", amount.String())
+			f.refusef(at, "%s is no multiple of the size of a page: use one, and a name such as hugepages-2Mi", amount.String())
 		}
 	}
 }

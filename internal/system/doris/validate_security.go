@@ -36,9 +36,9 @@ func podSecurityLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 			at := indexed(field+".sysctls", i) + ".name"
 			switch {
 			case !sysctlName(s.Name):
-				f.refuse(at, "%s cannot be the name of a kernel parameter: use one such as net.core.somaxconn", shown(s.Name))
+				f.refusef(at, "%s cannot be the name of a kernel parameter: use one such as net.core.somaxconn", shown(s.Name))
 			case seen[s.Name]:
-				f.refuse(at, "%s is set by another entry as well: keep one of the two", shown(s.Name))
+				f.refusef(at, "%s is set by another entry as well: keep one of the two", shown(s.Name))
 			}
 			seen[s.Name] = true
 		}
@@ -77,24 +77,29 @@ func containerSecurityLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		f.group(field+".runAsGroup", sc.RunAsGroup)
 		oneOf(&f, field+".procMount", sc.ProcMount, corev1.DefaultProcMount, corev1.UnmaskedProcMount)
 		if sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount {
-			f.refuse(field+".procMount", "it needs a user namespace of its own, which this kind does not offer: use Default, or leave it out")
+			f.refusef(field+".procMount", "it needs a user namespace of its own, which this kind does not offer: use Default, or leave it out")
 		}
 		f.seccomp(field+".seccompProfile", sc.SeccompProfile)
 		f.appArmor(field+".appArmorProfile", sc.AppArmorProfile)
-		if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
-			return f
-		}
-		at := field + ".allowPrivilegeEscalation"
-		switch {
-		case grouped:
-			f.refuse(at, "spec.beSpec.enableWorkloadGroup makes the container privileged, and that cannot be without escalation: leave one of the two out")
-		case sc.Privileged != nil && *sc.Privileged:
-			f.refuse(at, "the container is privileged, and that cannot be without escalation: leave one of the two out")
-		case sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN"):
-			f.refuse(at, "the container has the capability CAP_SYS_ADMIN, and that cannot be without escalation: leave one of the two out")
-		}
+		f.escalation(field, sc, grouped)
 		return f
 	})
+}
+
+// escalation refuses a container that may not gain rights and has them all.
+func (f *faults) escalation(field string, sc *corev1.SecurityContext, grouped bool) {
+	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
+		return
+	}
+	at := field + ".allowPrivilegeEscalation"
+	switch {
+	case grouped:
+		f.refusef(at, "spec.beSpec.enableWorkloadGroup makes the container privileged, and that cannot be without escalation: leave one of the two out")
+	case sc.Privileged != nil && *sc.Privileged:
+		f.refusef(at, "the container is privileged, and that cannot be without escalation: leave one of the two out")
+	case sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN"):
+		f.refusef(at, "the container has the capability CAP_SYS_ADMIN, and that cannot be without escalation: leave one of the two out")
+	}
 }
 
 // notRoot refuses a container that must not be root and is: no node starts it.
@@ -117,19 +122,19 @@ func (f *faults) notRoot(field string, spec *dorisv1.BaseSpec) {
 		}
 	}
 	if must && user != nil && *user == 0 {
-		f.refuse(userAt, "0 is root, which %s forbids, so no node would start the container: use another user, or set that to false", mustAt)
+		f.refusef(userAt, "0 is root, which %s forbids, so no node would start the container: use another user, or set that to false", mustAt)
 	}
 }
 
 func (f *faults) user(at string, id *int64) {
 	if id != nil && len(validation.IsValidUserID(*id)) > 0 {
-		f.refuse(at, "%d is no user id: use one from 0 to 2147483647", *id)
+		f.refusef(at, "%d is no user id: use one from 0 to 2147483647", *id)
 	}
 }
 
 func (f *faults) group(at string, id *int64) {
 	if id != nil && len(validation.IsValidGroupID(*id)) > 0 {
-		f.refuse(at, "%d is no group id: use one from 0 to 2147483647", *id)
+		f.refusef(at, "%d is no group id: use one from 0 to 2147483647", *id)
 	}
 }
 
@@ -142,7 +147,7 @@ func oneOf[T ~string](f *faults, at string, value *T, known ...T) {
 	for _, k := range known {
 		words = append(words, string(k))
 	}
-	f.refuse(at, "%s is not known: use %s, or leave it out", shown(*value), strings.Join(words, " or "))
+	f.refusef(at, "%s is not known: use %s, or leave it out", shown(*value), strings.Join(words, " or "))
 }
 
 func (f *faults) seccomp(at string, p *corev1.SeccompProfile) {
@@ -153,11 +158,11 @@ func (f *faults) seccomp(at string, p *corev1.SeccompProfile) {
 	local := p.Type == corev1.SeccompProfileTypeLocalhost
 	switch {
 	case local && p.LocalhostProfile == nil:
-		f.refuse(at+".localhostProfile", "the type Localhost needs the file of the profile: name it, or use RuntimeDefault")
+		f.refusef(at+".localhostProfile", "the type Localhost needs the file of the profile: name it, or use RuntimeDefault")
 	case !local && p.LocalhostProfile != nil:
-		f.refuse(at+".localhostProfile", "it counts only for the type Localhost: set the type to that, or leave the file out")
+		f.refusef(at+".localhostProfile", "it counts only for the type Localhost: set the type to that, or leave the file out")
 	case local && (path.IsAbs(*p.LocalhostProfile) || slices.Contains(strings.Split(*p.LocalhostProfile, "/"), "..")):
-		f.refuse(at+".localhostProfile", "%s does not lie below the directory of profiles: use a relative path without ..", shown(*p.LocalhostProfile))
+		f.refusef(at+".localhostProfile", "%s does not lie below the directory of profiles: use a relative path without ..", shown(*p.LocalhostProfile))
 	}
 }
 
@@ -169,8 +174,8 @@ func (f *faults) appArmor(at string, p *corev1.AppArmorProfile) {
 	local := p.Type == corev1.AppArmorProfileTypeLocalhost
 	switch {
 	case local && (p.LocalhostProfile == nil || strings.TrimSpace(*p.LocalhostProfile) != *p.LocalhostProfile || *p.LocalhostProfile == ""):
-		f.refuse(at+".localhostProfile", "the type Localhost needs the name of a profile that is loaded on the nodes: name it, without white space around it")
+		f.refusef(at+".localhostProfile", "the type Localhost needs the name of a profile that is loaded on the nodes: name it, without white space around it")
 	case !local && p.LocalhostProfile != nil:
-		f.refuse(at+".localhostProfile", "it counts only for the type Localhost: set the type to that, or leave the name out")
+		f.refusef(at+".localhostProfile", "it counts only for the type Localhost: set the type to that, or leave the name out")
 	}
 }

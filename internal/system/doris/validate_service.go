@@ -62,7 +62,7 @@ func serviceAnnotationsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		field += ".service.annotations"
 		f.annotations(field, service.Annotations)
 		if _, ours := service.Annotations[meta.AnnotationInputs]; ours {
-			f.idle(keyed(field, meta.AnnotationInputs), "the operator writes this annotation itself: leave it out")
+			f.idlef(keyed(field, meta.AnnotationInputs), "the operator writes this annotation itself: leave it out")
 		}
 		ranges, found := service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
 		if !found {
@@ -70,7 +70,7 @@ func serviceAnnotationsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		}
 		at := keyed(field, corev1.AnnotationLoadBalancerSourceRangesKey)
 		if service.Type != corev1.ServiceTypeLoadBalancer {
-			f.refuse(at, "a Service of type %s may not have it: set the type to LoadBalancer, or leave the annotation out", service.Type)
+			f.refusef(at, "a Service of type %s may not have it: set the type to LoadBalancer, or leave the annotation out", service.Type)
 			return f
 		}
 		if strings.TrimSpace(ranges) == "" {
@@ -78,7 +78,7 @@ func serviceAnnotationsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 		}
 		for r := range strings.SplitSeq(ranges, ",") {
 			if len(validation.IsValidCIDRForLegacyField(nil, strings.TrimSpace(r), false, nil)) > 0 {
-				f.refuse(at, "%s is no range of addresses: write ranges such as 10.0.0.0/8, with commas between them", shown(r))
+				f.refusef(at, "%s is no range of addresses: write ranges such as 10.0.0.0/8, with commas between them", shown(r))
 			}
 		}
 		return f

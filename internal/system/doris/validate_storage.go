@@ -97,7 +97,7 @@ func claimsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 			switch pv.Provisioner {
 			case dorisv1.PVCProvisionerUnspecified, dorisv1.PVCProvisionerStatefulSet, dorisv1.PVCProvisionerOperator:
 			default:
-				f.idle(at+".provisioner", "%s is no provisioner, so the StatefulSet makes the claims: use StatefulSet, or leave it out", shown(pv.Provisioner))
+				f.idlef(at+".provisioner", "%s is no provisioner, so the StatefulSet makes the claims: use StatefulSet, or leave it out", shown(pv.Provisioner))
 			}
 			f.claim(at+".persistentVolumeClaimSpec", &pv.PersistentVolumeClaimSpec)
 		}
@@ -109,51 +109,61 @@ func (f *faults) claim(at string, claim *corev1.PersistentVolumeClaimSpec) {
 	size, found := claim.Resources.Requests[corev1.ResourceStorage]
 	switch {
 	case !found:
-		f.refuse(at+".resources.requests.storage", "the claim asks for no size: set it, for example to 100Gi")
+		f.refusef(at+".resources.requests.storage", "the claim asks for no size: set it, for example to 100Gi")
 	case size.Sign() <= 0:
-		f.refuse(at+".resources.requests.storage", "%s is no size: set it to more than 0, for example to 100Gi", size.String())
+		f.refusef(at+".resources.requests.storage", "%s is no size: set it to more than 0, for example to 100Gi", size.String())
 	}
-	for i, mode := range claim.AccessModes {
-		switch mode {
-		case corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany:
-		case corev1.ReadWriteOncePod:
-			if len(claim.AccessModes) > 1 {
-				f.refuse(indexed(at+".accessModes", i), "%s goes with no other mode: keep one of them", mode)
-			}
-		default:
-			f.refuse(indexed(at+".accessModes", i), "%s is no access mode: use ReadWriteOnce, or another that the storage class offers", shown(mode))
-		}
-	}
-	if name := claim.StorageClassName; name != nil && *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
-		f.refuse(at+".storageClassName", "%s cannot be the name of a StorageClass: use the name of one, or leave it out for the default", shown(*name))
-	}
-	if name := claim.VolumeAttributesClassName; name != nil && *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
-		f.refuse(at+".volumeAttributesClassName", "%s cannot be the name of a VolumeAttributesClass: use the name of one, or leave it out", shown(*name))
-	}
+	f.accessModes(at+".accessModes", claim.AccessModes)
+	f.class(at+".storageClassName", "StorageClass", claim.StorageClassName)
+	f.class(at+".volumeAttributesClassName", "VolumeAttributesClass", claim.VolumeAttributesClassName)
 	if mode := claim.VolumeMode; mode != nil && *mode != corev1.PersistentVolumeFilesystem {
-		f.refuse(at+".volumeMode", "%s cannot be mounted at a path: use Filesystem, or leave it out", shown(*mode))
+		f.refusef(at+".volumeMode", "%s cannot be mounted at a path: use Filesystem, or leave it out", shown(*mode))
 	}
 	f.selector(at+".selector", claim.Selector)
 	f.dataSource(at, claim)
 }
 
+func (f *faults) class(at, kind string, name *string) {
+	if name != nil && *name != "" && len(validation.IsDNS1123Subdomain(*name)) > 0 {
+		f.refusef(at, "%s cannot be the name of a %s: use the name of one, or leave it out for the default", shown(*name), kind)
+	}
+}
+
+func (f *faults) accessModes(at string, modes []corev1.PersistentVolumeAccessMode) {
+	for i, mode := range modes {
+		switch mode {
+		case corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany:
+		case corev1.ReadWriteOncePod:
+			if len(modes) > 1 {
+				f.refusef(indexed(at, i), "%s goes with no other mode: keep one of them", mode)
+			}
+		default:
+			f.refusef(indexed(at, i), "%s is no access mode: use ReadWriteOnce, or another that the storage class offers", shown(mode))
+		}
+	}
+}
+
 // dataSource checks what a claim is filled from.
 func (f *faults) dataSource(at string, claim *corev1.PersistentVolumeClaimSpec) {
-	const wayOut = "name a kind and an object, or leave it out for an empty volume"
+	const incomplete = "it names no object that a volume can be filled from: name a kind and an object, or leave it out for an empty volume"
 	source, ref := claim.DataSource, claim.DataSourceRef
-	incomplete := func(group *string, kind, name string) bool {
-		return kind == "" || name == "" || (group == nil || *group == "") && kind != "PersistentVolumeClaim"
-	}
-	if source != nil && incomplete(source.APIGroup, source.Kind, source.Name) {
-		f.refuse(at+".dataSource", "it names no object that a volume can be filled from: %s", wayOut)
+	if source != nil && !fills(source.APIGroup, source.Kind, source.Name) {
+		f.refusef(at+".dataSource", incomplete)
 	}
 	if ref == nil {
 		return
 	}
-	if incomplete(ref.APIGroup, ref.Kind, ref.Name) {
-		f.refuse(at+".dataSourceRef", "it names no object that a volume can be filled from: %s", wayOut)
+	if !fills(ref.APIGroup, ref.Kind, ref.Name) {
+		f.refusef(at+".dataSourceRef", incomplete)
 	}
-	if source != nil && (ref.Namespace != nil && *ref.Namespace != "" || source.Kind != ref.Kind || source.Name != ref.Name) {
-		f.refuse(at+".dataSource", "it names another object than dataSourceRef: keep one of the two")
+	elsewhere := ref.Namespace != nil && *ref.Namespace != ""
+	if source != nil && (elsewhere || source.Kind != ref.Kind || source.Name != ref.Name) {
+		f.refusef(at+".dataSource", "it names another object than dataSourceRef: keep one of the two")
 	}
+}
+
+// fills tells whether an object is named, of a kind that volumes are filled from.
+func fills(group *string, kind, name string) bool {
+	core := group == nil || *group == ""
+	return kind != "" && name != "" && (!core || kind == "PersistentVolumeClaim")
 }
