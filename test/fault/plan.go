@@ -14,6 +14,7 @@ package fault
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -107,9 +108,10 @@ func (w Write) String() string {
 	if w.Subresource != "" {
 		what += "/" + w.Subresource
 	}
-	text := fmt.Sprintf("%d: %s %s %s → %d", w.Number, w.Verb, what, w.Name, w.Code)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d: %s %s %s → %d", w.Number, w.Verb, what, w.Name, w.Code)
 	for _, f := range w.Faults {
-		text += " [" + f.String() + "]"
+		fmt.Fprintf(&text, " [%s]", f)
 	}
-	return text
+	return text.String()
 }

@@ -219,7 +219,7 @@ func (b *bench) watching(ctx context.Context) <-chan line {
 	if err != nil {
 		b.Fatal(err)
 	}
-	response, err := b.client.Do(request)
+	response, err := b.client.Do(request) //nolint:bodyclose // by who reads it
 	if err != nil {
 		b.Fatal(err)
 	}

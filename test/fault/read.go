@@ -12,7 +12,7 @@ type watching struct {
 	http.ResponseWriter
 	resource string
 	cut      context.CancelFunc
-	ctx      context.Context //nolint:containedctx // the life of the watch, which Write must not outlast
+	ctx      context.Context // the life of the watch, which Write must not outlast
 
 	mu   sync.Mutex
 	held time.Time

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -128,9 +129,7 @@ func (p *Proxy) tell(w http.ResponseWriter, entry *Write, a *answer) {
 }
 
 func (a *answer) write(w http.ResponseWriter) {
-	for k, values := range a.header {
-		w.Header()[k] = values
-	}
+	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body) // it may be gone, and that is its own affair

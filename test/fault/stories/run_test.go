@@ -120,6 +120,7 @@ func (o *outcome) failed(checks ...check) bool {
 type scene struct {
 	*stage
 	namespace string
+	dir       string // of this run alone
 	proxy     *fault.Proxy
 	op        *process
 	history   *story.History
@@ -141,8 +142,8 @@ func (s *stage) perform(ctx context.Context, r run) *outcome {
 	defer func() {
 		sc.op.close()
 		sc.proxy.Close()
-		if err := s.clear(ctx, sc.namespace); err != nil {
-			out.sayf(checkRun, "delete namespace: %v", err)
+		if err := errors.Join(s.clear(ctx, sc.namespace), os.RemoveAll(sc.dir)); err != nil {
+			out.sayf(checkRun, "clear up: %v", err)
 		}
 	}()
 	before, ok := sc.tell(ctx, r, out)
@@ -165,7 +166,7 @@ func (s *stage) open(ctx context.Context, r run) (*scene, error) {
 		return nil, err
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	sc := &scene{stage: s, namespace: namespace}
+	sc := &scene{stage: s, namespace: namespace, dir: dir}
 	sc.op = newProcess(dir, settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir, Lists: r.lists})
 	if sc.proxy, err = fault.Start(fault.Options{Upstream: s.config, Kill: sc.op.crash}); err != nil {
 		return nil, err
