@@ -29,6 +29,30 @@ const (
 	// consents to a newer one.
 	AnnotationRevision = Prefix + "revision"
 
+	// AnnotationAccepted on a workload records, as JSON, what its Pod template was
+	// last rendered from: the part of the spec and the settings that were read from
+	// ConfigMaps. Rendered again at the recorded revision it gives the template that
+	// was applied, so that edits of the resource, edits by somebody else and a newer
+	// rendering are told apart field by field.
+	AnnotationAccepted = Prefix + "accepted"
+
+	// AnnotationTemplate in a Pod template is a digest of the template as it was
+	// rendered. A Pod with another one is to be replaced. A workload that was taken
+	// over has none until its template is first changed.
+	AnnotationTemplate = Prefix + "template"
+
+	// AnnotationConsents on a workload counts the consents that were carried out on
+	// it, so that none counts twice.
+	AnnotationConsents = Prefix + "consents"
+
+	// AnnotationRoll on a workload that was taken over names the revision of its
+	// template to which a person let the remaining Pods be brought.
+	AnnotationRoll = Prefix + "roll"
+
+	// AnnotationAsFound on an object that was taken over lists, as JSON, the fields
+	// that differed from what is rendered. They stay as they were found.
+	AnnotationAsFound = Prefix + "as-found"
+
 	// AnnotationInputs on an object that is rendered records digests of what it
 	// was rendered from, so that an edit of the custom resource, one of a
 	// ConfigMap and one by somebody else can be told apart.

@@ -83,6 +83,17 @@ const (
 	// ReasonServing says that the data system answers its users.
 	ReasonServing = "Serving"
 
+	// ReasonStaleApproval says that the consent given is for changes that are not
+	// held.
+	ReasonStaleApproval = "StaleApproval"
+
+	// ReasonTakenOver says that a workload was made by another operator and is kept
+	// as it was found.
+	ReasonTakenOver = "TakenOver"
+
+	// ReasonApproved says that a person consented to a change.
+	ReasonApproved = "Approved"
+
 	// ReasonConsentNeeded says that changes wait for consent.
 	ReasonConsentNeeded = "ConsentNeeded"
 

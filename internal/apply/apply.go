@@ -22,6 +22,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,6 +125,89 @@ func (w *Writer) empty(gvk schema.GroupVersionKind) (client.Object, error) {
 		return nil, fmt.Errorf("%T is not an object", made)
 	}
 	return o, nil
+}
+
+// Patch carries out one Patch step.
+func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
+	return w.merge(ctx, step.Object, step.Fields, step.Manager)
+}
+
+// Adopt carries out one Adopt step. The managed fields of other managers are not
+// in the cache, so the object is read first.
+func (w *Writer) Adopt(ctx context.Context, step plan.Adopt) error {
+	gvk, err := w.client.GroupVersionKindFor(step.Object)
+	if err != nil {
+		return fmt.Errorf("adopting %s: %w", step.Target(), err)
+	}
+	now, err := w.empty(gvk)
+	if err != nil {
+		return fmt.Errorf("adopting %s: %w", step.Target(), err)
+	}
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(step.Object), now); err != nil {
+		return fmt.Errorf("adopting %s: %w", step.Target(), err)
+	}
+	fields, err := Adoption(w.engine, step, now)
+	if err != nil || fields == nil {
+		return err
+	}
+	return w.merge(ctx, step.Object, fields, step.Manager)
+}
+
+// Adoption returns the merge patch of an Adopt step on the object as it is now,
+// nil when there is nothing to move.
+func Adoption(engine *diff.Engine, step plan.Adopt, now client.Object) (map[string]any, error) {
+	entries, needed, err := engine.Adoption(step.Rendered, now, step.Manager, step.Below, step.Except)
+	if err != nil {
+		return nil, fmt.Errorf("adopting %s: %w", step.Target(), err)
+	}
+	if !needed {
+		return nil, nil //nolint:nilnil // no patch is an answer
+	}
+	list := make([]any, 0, len(entries))
+	for _, m := range entries {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m)
+		if err != nil {
+			return nil, fmt.Errorf("adopting %s: %w", step.Target(), err)
+		}
+		list = append(list, u)
+	}
+	return map[string]any{"metadata": map[string]any{"managedFields": list}}, nil
+}
+
+// merge patches an object if it still is the one that was observed.
+func (w *Writer) merge(ctx context.Context, observed client.Object, fields map[string]any, manager string) error {
+	ref := plan.RefOf(observed)
+	body, err := PatchBody(observed, fields)
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", ref, err)
+	}
+	gvk, err := w.client.GroupVersionKindFor(observed)
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", ref, err)
+	}
+	result, err := w.empty(gvk)
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", ref, err)
+	}
+	result.SetName(observed.GetName())
+	result.SetNamespace(observed.GetNamespace())
+	if err := w.client.Patch(ctx, result, client.RawPatch(types.MergePatchType, body), client.FieldOwner(manager)); err != nil {
+		return fmt.Errorf("patching %s: %w", ref, err)
+	}
+	return w.settle(ctx, gvk, client.ObjectKeyFromObject(result))
+}
+
+// PatchBody is a merge patch that is refused when the object is not the observed
+// one any more.
+func PatchBody(observed client.Object, fields map[string]any) ([]byte, error) {
+	body := runtime.DeepCopyJSON(fields)
+	meta, ok := body["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		body["metadata"] = meta
+	}
+	meta["uid"], meta["resourceVersion"] = string(observed.GetUID()), observed.GetResourceVersion()
+	return json.Marshal(body)
 }
 
 // Forget drops what is remembered for an owner that is gone.

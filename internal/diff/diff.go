@@ -84,6 +84,20 @@ func (e *Engine) compare(wanted, live client.Object, manager string) ([]Field, e
 	return c.fields(merged, changed, removed), nil
 }
 
+// Between lists how one rendering differs from another: fields added, modified
+// or removed, and lists in another order. Nothing is asked of managed fields.
+func (e *Engine) Between(before, after client.Object) ([]Field, error) {
+	c, err := e.comparison(after, before)
+	if err != nil {
+		return nil, err
+	}
+	cmp, err := c.liveTyped.Compare(c.wantedTyped)
+	if err != nil {
+		return nil, fmt.Errorf("comparing two renderings of %s %q: %w", c.wanted.GetKind(), c.wanted.GetName(), err)
+	}
+	return c.fields(c.wantedTyped, cmp.Modified.Union(cmp.Added), cmp.Removed), nil
+}
+
 // comparison holds both sides of one comparison, in the form of an apply and
 // with their types.
 type comparison struct {

@@ -18,6 +18,18 @@ import (
 // labels and annotations of the template are left out: they belong to whoever
 // set them. Neither template is changed.
 func (e *Engine) ExtraFields(rendered, live map[string]any) ([]string, error) {
+	q, known := e.memo.askAny("extra", rendered, live)
+	if known {
+		return nil, nil
+	}
+	extra, err := e.extraFields(rendered, live)
+	if err == nil && len(extra) == 0 {
+		e.memo.nothing(q)
+	}
+	return extra, err
+}
+
+func (e *Engine) extraFields(rendered, live map[string]any) ([]string, error) {
 	filled := runtime.DeepCopyJSON(rendered)
 	FillPodTemplate(filled)
 	present := runtime.DeepCopyJSON(live)

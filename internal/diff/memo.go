@@ -25,9 +25,13 @@ type memo struct {
 // ask returns the question, and whether its answer is known to be "nothing".
 // The question is nil when it cannot be asked.
 func (m *memo) ask(wanted, live client.Object, manager string) (*question, bool) {
+	return m.askAny(manager, wanted.GetObjectKind().GroupVersionKind(), wanted, live)
+}
+
+func (m *memo) askAny(parts ...any) (*question, bool) {
 	h := sha256.New()
 	enc := json.NewEncoder(h) // ends each value with a newline, so that none runs into the next
-	for _, part := range []any{manager, wanted.GetObjectKind().GroupVersionKind(), wanted, live} {
+	for _, part := range parts {
 		if err := enc.Encode(part); err != nil {
 			return nil, false
 		}

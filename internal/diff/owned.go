@@ -39,13 +39,21 @@ func ownedSet(managed []metav1.ManagedFieldsEntry, manager string) (*fieldpath.S
 		if m.Manager != manager || m.Operation != metav1.ManagedFieldsOperationApply || m.Subresource != "" || m.FieldsV1 == nil {
 			continue
 		}
-		s := fieldpath.NewSet()
-		if err := s.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())); err != nil {
-			return nil, fmt.Errorf("reading managed fields of %q: %w", manager, err)
+		s, err := readSet(m)
+		if err != nil {
+			return nil, err
 		}
 		out = out.Union(s)
 	}
 	return out, nil
+}
+
+func readSet(m metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	s := fieldpath.NewSet()
+	if err := s.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())); err != nil {
+		return nil, fmt.Errorf("reading managed fields of %q: %w", m.Manager, err)
+	}
+	return s, nil
 }
 
 // Keep returns what to apply so that every difference between rendered and

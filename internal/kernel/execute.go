@@ -75,6 +75,10 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		if s.Live == "" {
 			ev = event.Created(s.Target())
 		}
+	case plan.Patch:
+		verb, err, ev = "patch", r.Writer.Patch(ctx, s), event.Updated(s.Target(), s.Reason)
+	case plan.Adopt:
+		verb, err, ev = "adopt", r.Writer.Adopt(ctx, s), event.Updated(s.Target(), s.Reason)
 	case plan.Delete:
 		verb, err, ev = "delete", r.Writer.Delete(ctx, s), event.Deleted(s.Target(), s.Reason)
 	case plan.Evict:

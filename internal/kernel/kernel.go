@@ -60,6 +60,8 @@ type System[O Object, W any] interface {
 type Writer interface {
 	// Apply and Status tell whether a request was made.
 	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
+	Patch(ctx context.Context, step plan.Patch) error
+	Adopt(ctx context.Context, step plan.Adopt) error
 	Delete(ctx context.Context, step plan.Delete) error
 	Evict(ctx context.Context, step plan.Evict) error
 	Status(ctx context.Context, before, now client.Object) (bool, error)

@@ -1,13 +1,17 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 )
 
@@ -22,6 +26,13 @@ type Want struct {
 	Cause func(path string) Cause
 	// Reason is a short sentence: what the object is for.
 	Reason string
+	// Approved tells that a person consented to changes that Rendered holds.
+	Approved bool
+	// Restart is the effect of a change of a Pod template; EffectRestartPod when
+	// it is left empty.
+	Restart Effect
+	// Left are fields that differ and stay as they are live, without being said.
+	Left func(path string) bool
 }
 
 // Builder makes a Plan in the order in which its methods are called. After
@@ -33,11 +44,14 @@ type Builder struct {
 	plan    Plan
 	barrier *Wait
 	err     error
+	// approvals are the digests that a person consents to, and whether a held set
+	// had that digest.
+	approvals map[string]bool
 }
 
 // NewBuilder returns a Builder that compares by engine and applies as manager.
 func NewBuilder(engine *diff.Engine, manager string) *Builder {
-	return &Builder{diff: engine, manager: manager}
+	return &Builder{diff: engine, manager: manager, approvals: map[string]bool{}}
 }
 
 // Plan returns what was built so far. The error is that of the first
@@ -46,6 +60,7 @@ func NewBuilder(engine *diff.Engine, manager string) *Builder {
 // would have been applied waits for the input to be mended.
 func (b *Builder) Plan() (Plan, error) {
 	p := b.plan
+	p.Findings = append(slices.Clone(p.Findings), b.staleApprovals()...)
 	refused := p.Refused()
 	if len(refused) == 0 {
 		return p, b.err
@@ -81,12 +96,19 @@ func (b *Builder) Recheck(on Ref, reason, message string, after time.Duration) {
 }
 
 // Step adds a step that is not an apply, with the change it carries out.
-func (b *Builder) Step(c Change, s Step) {
-	if c.Verdict == VerdictApply && b.Blocked() {
-		c = b.waiting(c)
+func (b *Builder) Step(c Change, s Step) { b.Carry([]Change{c}, s) }
+
+// Carry adds a step that is not an apply, with the changes it carries out.
+func (b *Builder) Carry(changes []Change, s Step) {
+	carried := false
+	for _, c := range changes {
+		if c.Verdict == VerdictApply && b.Blocked() {
+			c = b.waiting(c)
+		}
+		carried = carried || c.Verdict == VerdictApply
+		b.plan.Changes = append(b.plan.Changes, c)
 	}
-	b.plan.Changes = append(b.plan.Changes, c)
-	if c.Verdict == VerdictApply {
+	if carried {
 		b.plan.Steps = append(b.plan.Steps, s)
 	}
 }
@@ -134,34 +156,92 @@ func (b *Builder) update(w Want) error {
 	if err != nil {
 		return err
 	}
-	var applied []string
-	var held []diff.Field
+	u := b.judge(w, fields)
+	if len(u.applied) == 0 {
+		return nil
+	}
+	// What is held stays as it is live: the step may not go further than the
+	// changes that it carries out.
+	intent, err := b.diff.Keep(rendered, w.Live, b.manager, u.held)
+	if err != nil {
+		return err
+	}
+	if w.Approved || u.approved {
+		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(Consents(w.Live)+1))
+	}
+	b.plan.Steps = append(b.plan.Steps, Apply{
+		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(),
+		Reason: "update " + summary(u.said),
+	})
+	return nil
+}
+
+// update is what becomes of the differing fields of one object.
+type update struct {
+	applied []string
+	// said are those of applied that are worth saying.
+	said []string
+	held []diff.Field
+	// approved tells that a person consented to some of what is applied.
+	approved bool
+}
+
+// judge adds the changes of the differing fields and tells which are carried out.
+func (b *Builder) judge(w Want, fields []diff.Field) update {
+	var u update
+	ref := RefOf(w.Rendered)
+	held := map[Cause][]Change{}
+	var judged []Change
+	var kept []diff.Field // of the judged changes
 	for _, f := range fields {
-		c := classify(ref, f, w.cause(f.Path))
+		if w.Left != nil && w.Left(f.Path) {
+			u.held = append(u.held, f)
+			continue
+		}
+		c := classify(ref, f, w.cause(f.Path), w.Restart)
+		if c.Verdict == VerdictHold {
+			held[c.Cause] = append(held[c.Cause], c)
+		}
+		judged, kept = append(judged, c), append(kept, f)
+	}
+	used := Consents(w.Live)
+	for i, c := range judged {
+		if c.Verdict == VerdictHold && c.Cause != CauseRuntime {
+			c.Approve = Digest(used, held[c.Cause])
+			if b.consented(c.Approve) {
+				c.Verdict, c.Reason, c.Message, c.Approve = VerdictApply, meta.ReasonApproved, "a person consented", ""
+				u.approved = true
+			}
+		}
 		if c.Verdict == VerdictApply && b.Blocked() {
 			c = b.waiting(c)
 		}
 		b.plan.Changes = append(b.plan.Changes, c)
 		if c.Verdict == VerdictApply {
-			applied = append(applied, f.Path)
+			u.applied = append(u.applied, c.Path)
+			if !Bookkeeping(c.Path) {
+				u.said = append(u.said, c.Path)
+			}
 		} else {
-			held = append(held, f)
+			u.held = append(u.held, kept[i])
 		}
 	}
-	if len(applied) == 0 {
-		return nil
+	return u
+}
+
+// withAnnotation returns the object with an annotation more.
+func withAnnotation(o client.Object, key, value string) client.Object {
+	out, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return o
 	}
-	// What is held stays as it is live: the step may not go further than the
-	// changes that it carries out.
-	intent, err := b.diff.Keep(rendered, w.Live, b.manager, held)
-	if err != nil {
-		return err
+	annotations := maps.Clone(out.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
-	b.plan.Steps = append(b.plan.Steps, Apply{
-		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(),
-		Reason: "update " + summary(applied),
-	})
-	return nil
+	annotations[key] = value
+	out.SetAnnotations(annotations)
+	return out
 }
 
 func (b *Builder) waiting(c Change) Change {
@@ -176,26 +256,37 @@ func (w Want) cause(path string) Cause {
 	return w.Cause(path)
 }
 
-func inTemplate(path string) bool {
+// InTemplate tells whether a path of a workload is in its Pod template.
+func InTemplate(path string) bool {
 	return path == "spec.template" || strings.HasPrefix(path, "spec.template.")
 }
 
+// Bookkeeping tells whether a path is one of the annotations, on the object or in
+// its Pod template, in which the operator keeps its own records.
+func Bookkeeping(path string) bool {
+	return strings.HasPrefix(path, `metadata.annotations["`+meta.Prefix) || strings.HasPrefix(path, `spec.template.metadata.annotations["`+meta.Prefix)
+}
+
 // classify judges one differing field by the table of default verdicts.
-func classify(ref Ref, f diff.Field, cause Cause) Change {
+func classify(ref Ref, f diff.Field, cause Cause, restart Effect) Change {
 	c := Change{Object: ref, Path: f.Path, From: f.From, To: f.To, Cause: cause, Effect: EffectNone, Verdict: VerdictApply}
-	if ref.Kind == "StatefulSet" && inTemplate(f.Path) {
-		c.Effect = EffectRestartPod
+	if ref.Kind == "StatefulSet" && InTemplate(f.Path) {
+		c.Effect = cmp.Or(restart, EffectRestartPod)
+	}
+	if Bookkeeping(f.Path) {
+		c.From, c.To, c.Reason, c.Message = "", "", "Recorded", "what the operator remembers of the object"
+		return c
 	}
 	switch {
 	case cause == CauseRevision:
 		c.Verdict, c.Reason = VerdictHold, "NeedsConsent"
-		c.Message = "the operator renders this differently; nothing moves until it is accepted"
+		c.Message = "differs from what the operator renders; it stays as it was found until a person accepts"
 	case cause == CauseClass:
 		c.Verdict, c.Reason = VerdictHold, "NeedsConsent"
 		c.Message = "a shared template says this differently; nothing moves until it is accepted"
-	case cause == CauseDrift && inTemplate(f.Path):
+	case cause == CauseDrift && InTemplate(f.Path):
 		c.Verdict, c.Reason = VerdictHold, "EditedElsewhere"
-		c.Message = "somebody else edited the Pod template; restoring it would restart Pods"
+		c.Message = "somebody else edited the Pod template; it stays until a person accepts that it is put back"
 	case cause == CauseDrift:
 		c.Reason, c.Message = "Restored", "somebody else edited an owned field"
 	case cause == CauseRuntime:
@@ -207,6 +298,9 @@ func classify(ref Ref, f diff.Field, cause Cause) Change {
 
 func summary(paths []string) string {
 	const shown = 3
+	if len(paths) == 0 {
+		return "what the operator remembers of it"
+	}
 	if len(paths) <= shown {
 		return strings.Join(paths, ", ")
 	}

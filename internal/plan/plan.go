@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-dev/fairlead/internal/diff"
 )
 
 // Cause says who brought a difference about.
@@ -91,6 +93,8 @@ type Change struct {
 	// Reason is one CamelCase word, Message a sentence for people.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Approve is the digest that consents to the held set this change is in.
+	Approve string `json:"approve,omitempty"`
 }
 
 // Severity grades a finding.
@@ -117,8 +121,8 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Field + ": " + f.Message }
 
-// Step is one thing to do now. The set of steps is closed: Apply, Delete,
-// Evict, Call and Wait.
+// Step is one thing to do now. The set of steps is closed: Apply, Patch, Adopt,
+// Delete, Evict, Call and Wait.
 type Step interface {
 	// Why is a short sentence for logs and events.
 	Why() string
@@ -138,6 +142,33 @@ type Apply struct {
 	Live string
 	// Reason is a short sentence.
 	Reason string
+}
+
+// Patch changes single fields of an object that exists, where an apply would say
+// more than is meant: one that was made by another operator and is not rendered
+// by us yet. It is a JSON merge patch and is refused when the object is not the
+// observed one any more.
+type Patch struct {
+	// Object is the observed object.
+	Object client.Object
+	// Fields is the merge patch without the preconditions.
+	Fields  map[string]any
+	Manager string
+	Reason  string
+}
+
+// Adopt moves the ownership of fields to the manager, so that a later apply may
+// also remove them. No field of the object changes.
+type Adopt struct {
+	// Object is the observed object.
+	Object client.Object
+	// Rendered names the fields: those of it that lie below the path Below and are
+	// not among Except.
+	Rendered client.Object
+	Below    string
+	Except   []diff.Field
+	Manager  string
+	Reason   string
 }
 
 // Delete removes one object, only if it still is the one that was observed.
@@ -182,6 +213,18 @@ func (a Apply) Why() string { return a.Reason }
 func (a Apply) Target() Ref { return RefOf(a.Object) }
 
 // Why says what the step is for.
+func (p Patch) Why() string { return p.Reason }
+
+// Target is the patched object.
+func (p Patch) Target() Ref { return RefOf(p.Object) }
+
+// Why says what the step is for.
+func (a Adopt) Why() string { return a.Reason }
+
+// Target is the object whose fields get another owner.
+func (a Adopt) Target() Ref { return RefOf(a.Object) }
+
+// Why says what the step is for.
 func (d Delete) Why() string { return d.Reason }
 
 // Target is the deleted object.
@@ -206,6 +249,8 @@ func (w Wait) Why() string { return w.Message }
 func (w Wait) Target() Ref { return w.On }
 
 func (Apply) step()  {}
+func (Patch) step()  {}
+func (Adopt) step()  {}
 func (Delete) step() {}
 func (Evict) step()  {}
 func (Call) step()   {}

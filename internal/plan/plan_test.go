@@ -157,7 +157,10 @@ func TestVerdicts(t *testing.T) {
 			}
 			got := slices.Clone(p.Changes)
 			for i := range got {
-				got[i].Message = ""
+				if consentable := got[i].Verdict == plan.VerdictHold && tc.cause != plan.CauseRuntime; consentable != (got[i].Approve != "") {
+					t.Errorf("change %+v: can it be consented to?", got[i])
+				}
+				got[i].Message, got[i].Approve = "", ""
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("changes (-want +got):\n%s", d)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/kernel"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -112,6 +113,9 @@ func (w *writer[O, W]) covered(step plan.Apply, before, after client.Object) err
 		return err
 	}
 	for _, f := range fields {
+		if strings.HasPrefix(f.Path, `metadata.annotations["`+meta.Prefix) {
+			continue // what the operator keeps of the object
+		}
 		announced := slices.ContainsFunc(w.r.Plan.Changes, func(c plan.Change) bool {
 			return c.Object == step.Target() && c.Verdict == plan.VerdictApply && within(f.Path, c.Path)
 		})
@@ -129,6 +133,42 @@ func within(a, b string) bool {
 	}
 	rest, ok := strings.CutPrefix(a, b)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Patch implements kernel.Writer.
+func (w *writer[O, W]) Patch(_ context.Context, step plan.Patch) error {
+	return w.merge("patch", step.Object, step.Manager, func(client.Object) (map[string]any, error) { return step.Fields, nil })
+}
+
+// Adopt implements kernel.Writer.
+func (w *writer[O, W]) Adopt(_ context.Context, step plan.Adopt) error {
+	return w.merge("adopt", step.Object, step.Manager, func(now client.Object) (map[string]any, error) {
+		return apply.Adoption(w.r.Engine, step, now)
+	})
+}
+
+// merge makes a merge patch with the preconditions of the real writer.
+func (w *writer[O, W]) merge(verb string, observed client.Object, manager string, fields func(now client.Object) (map[string]any, error)) error {
+	key, err := w.r.Cluster.key(observed)
+	if err != nil {
+		return err
+	}
+	return w.attempt(verb, key.Kind, func() error {
+		now := w.r.Cluster.Now().Get(key)
+		if now == nil {
+			return apierrors.NewNotFound(resource(key), key.Name)
+		}
+		change, err := fields(now)
+		if err != nil || change == nil {
+			return err
+		}
+		body, err := apply.PatchBody(observed, change)
+		if err != nil {
+			return err
+		}
+		_, err = w.r.Cluster.Patch(key, body, manager)
+		return err
+	})
 }
 
 // Delete implements kernel.Writer.

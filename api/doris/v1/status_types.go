@@ -18,6 +18,13 @@ type DorisClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// Workloads records what each StatefulSet is rendered by, so that one that is
+	// deleted comes back as it was.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Workloads []WorkloadStatus `json:"workloads,omitempty"`
+
 	// FeStatus is the state of the frontends.
 	// +optional
 	FeStatus *ComponentStatus `json:"feStatus,omitempty"`
@@ -116,3 +123,17 @@ const (
 	PhaseUpgrading        ComponentPhase = "upgrading"
 	PhaseWaitScheduling   ComponentPhase = "waitScheduling"
 )
+
+// WorkloadStatus is what is recorded of one StatefulSet.
+type WorkloadStatus struct {
+	// Name of the StatefulSet.
+	Name string `json:"name"`
+
+	// Revision is the version of the operator's rendering that it uses. 0 is that
+	// of the operator that the cluster was taken over from.
+	Revision int32 `json:"revision"`
+
+	// Content names the copy of each ConfigMap that its Pods have.
+	// +optional
+	Content map[string]string `json:"content,omitempty"`
+}

@@ -1,7 +1,9 @@
 package doris
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,39 +13,102 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
-// causeOf attributes the differences between an object as it is rendered and as
-// it is live:
+// causeOf attributes the differences between an object that is not a set as it
+// is rendered and as it is live:
 //
-//   - a StatefulSet that we did not render, or with another revision of the
-//     rendering, differs because we render differently;
 //   - inputs that changed since the object was last applied are an edit of the
 //     custom resource, or of a ConfigMap that it names;
 //   - with the same inputs, somebody else edited the object.
 //
-// Where no digest says anything, the owner of the field does: the number of
-// replicas, what is in a Secret, and everything while the record is missing.
+// Where no digest says anything, the owner of the field does: what is in a
+// Secret, and everything while the record is missing.
 func (p planner) causeOf(rendered, live client.Object) func(path string) plan.Cause {
-	always := func(c plan.Cause) func(string) plan.Cause { return func(string) plan.Cause { return c } }
 	switch o := live.(type) {
 	case nil:
-		return always(plan.CauseUser)
+		return func(string) plan.Cause { return plan.CauseUser }
 	case *corev1.Secret, *corev1.ConfigMap:
 		return p.causeByOwner(o)
-	case *appsv1.StatefulSet:
-		if o.Annotations[meta.AnnotationRevision] != rendered.GetAnnotations()[meta.AnnotationRevision] {
-			return always(plan.CauseRevision)
-		}
 	}
 	byOwner := p.causeByOwner(live)
 	byInputs, recorded := causeByInputs(rendered, live)
 	return func(path string) plan.Cause {
-		if !recorded || path == replicasPath {
+		if !recorded {
 			return byOwner(path)
 		}
 		return byInputs
+	}
+}
+
+// causeInSet attributes the differences between a set as it is rendered and as it
+// is live: what the two renderings differ in was edited by the user or in a
+// ConfigMap, what a newer rendering differs in was accepted; anything else was
+// edited by somebody else, or found like that in a set of another operator.
+func (p planner) causeInSet(w workload) func(path string) plan.Cause {
+	if w.live == nil {
+		return func(string) plan.Cause { return plan.CauseUser }
+	}
+	byOwner := p.causeByOwner(w.live)
+	return func(path string) plan.Cause {
+		switch {
+		case path == replicasPath || w.lost:
+			return byOwner(path)
+		case strings.HasPrefix(path, `metadata.annotations["`+meta.Prefix), w.changes && diff.Overlap(path, templateStamp):
+			return plan.CauseUser
+		case w.changes && touches(w.edited, path):
+			return w.editedCause(path)
+		case w.changes && touches(w.offered, path):
+			return plan.CauseUser // a person accepted it
+		case w.revision == 0 && strings.HasPrefix(path, "metadata."):
+			return plan.CauseUser // who the object belongs to, and our labels
+		case w.revision == 0:
+			return plan.CauseRevision
+		}
+		return plan.CauseDrift
+	}
+}
+
+// asFoundService keeps what a Service of another operator had that is not
+// rendered: it is remembered when the Service is taken over, and held.
+func (p planner) asFoundService(w *plan.Want, live *corev1.Service) {
+	var found []string
+	if live.Annotations[meta.AnnotationInputs] != "" {
+		found = asFound(live)
+	} else {
+		fields, err := p.engine.Compare(w.Rendered, live, FieldManager)
+		if err != nil {
+			return // the builder returns it
+		}
+		for _, f := range fields {
+			if strings.HasPrefix(f.Path, "spec.") {
+				found = append(found, f.Path)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	rendered := w.Rendered.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has the same type
+	annotations := maps.Clone(rendered.GetAnnotations())
+	text, err := json.Marshal(found)
+	if err != nil {
+		return // strings can be encoded
+	}
+	annotations[meta.AnnotationAsFound] = string(text)
+	rendered.SetAnnotations(annotations)
+	w.Rendered = rendered
+	otherwise := w.Cause
+	if live.Annotations[meta.AnnotationInputs] == "" {
+		otherwise = func(string) plan.Cause { return plan.CauseUser }
+	}
+	w.Cause = func(path string) plan.Cause {
+		if slices.ContainsFunc(found, func(f string) bool { return diff.Overlap(f, path) }) {
+			return plan.CauseRevision
+		}
+		return otherwise(path)
 	}
 }
 
@@ -122,14 +187,21 @@ func unquote(value string) string {
 	return value
 }
 
-// drifted tells whether somebody else edited the Pod template of a set in a
-// field that we own. Its Pods are left alone then: to replace them would carry
-// out the edit, and nobody asked us to.
-func drifted(p plan.Plan, set *appsv1.StatefulSet) bool {
+// edited tells whether a template of a set holds edits of somebody else, or was
+// found with fields that we would not render: then a Pod that is not on the newest
+// template need not be there for our sake.
+func edited(p plan.Plan, set *appsv1.StatefulSet) bool {
 	for _, c := range p.Changes {
-		if c.Object.Kind == "StatefulSet" && c.Object.Name == set.Name && c.Cause == plan.CauseDrift && c.Verdict == plan.VerdictHold {
+		if c.Object.Kind != "StatefulSet" || c.Object.Name != set.Name || !plan.InTemplate(c.Path) || c.Path == templateStamp {
+			continue
+		}
+		if c.Cause == plan.CauseDrift || c.Reason == reasonAsFound {
 			return true
 		}
 	}
 	return false
 }
+
+// reasonAsFound is the reason of changes that would bring what was found to what
+// is rendered.
+const reasonAsFound = "NeedsConsent"

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/rollout"
 )
 
@@ -31,7 +32,7 @@ func (m members) complete() bool {
 // membersOf judges the Pods of a component from live data alone. A Pod that is
 // expected and not there yet counts as being created, so that the moment in
 // which it appears changes nothing.
-func membersOf(set *appsv1.StatefulSet, pods []corev1.Pod, name string, wanted int) members {
+func membersOf(set *appsv1.StatefulSet, pods []corev1.Pod, name string, wanted int, edited bool) members {
 	m := members{wanted: wanted}
 	seen := map[string]bool{}
 	for i := range pods {
@@ -49,7 +50,7 @@ func membersOf(set *appsv1.StatefulSet, pods []corev1.Pod, name string, wanted i
 		if why != "" && m.trouble == "" {
 			m.trouble = p.Name + ": " + why
 		}
-		if outdated(set, p) {
+		if outdated(set, p, edited) {
 			m.outdated = append(m.outdated, p.Name)
 		}
 	}
@@ -79,14 +80,41 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// outdated tells whether a Pod was made from another template than the one its
-// set has now. Before the controller has seen the newest template nothing is
-// known, and the answer is no.
-func outdated(set *appsv1.StatefulSet, p *corev1.Pod) bool {
+// behind tells whether a Pod was made from another template than the one its set
+// has now. Before the controller has seen the newest template nothing is known,
+// and the answer is no.
+func behind(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 	if set == nil || set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == "" {
 		return false
 	}
 	return p.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision
+}
+
+// outdated tells whether a Pod is to be replaced. One that is behind the template
+// of its set is, unless the template changed by no doing of ours: in a set that
+// was taken over and whose template we never rendered, and in one that somebody
+// else edited. There a Pod is outdated when what we rendered changed, when a
+// person let the rest of a found roll go on, or asked for a restart.
+func outdated(set *appsv1.StatefulSet, p *corev1.Pod, edited bool) bool {
+	if !behind(set, p) {
+		return false
+	}
+	if set.Spec.Template.Annotations[meta.AnnotationTemplate] == "" {
+		recorded, _ := readAccepted(set)
+		return set.Annotations[meta.AnnotationRoll] == set.Status.UpdateRevision || restartAsked(set, p, recorded.Restart)
+	}
+	if !edited {
+		return true
+	}
+	template := set.Spec.Template.Annotations
+	return p.Annotations[meta.AnnotationTemplate] != template[meta.AnnotationTemplate] || p.Annotations[restartKubectl] != template[restartKubectl]
+}
+
+// restartAsked tells whether `kubectl rollout restart` was used on a set since it
+// was taken over, and the Pod is from before.
+func restartAsked(set *appsv1.StatefulSet, p *corev1.Pod, done restart) bool {
+	asked := set.Spec.Template.Annotations[restartKubectl]
+	return asked != "" && asked != done.Kubectl && p.Annotations[restartKubectl] != asked
 }
 
 // failure tells whether a Pod cannot run, and why it does not.
@@ -131,13 +159,13 @@ func unscheduled(p *corev1.Pod) string {
 }
 
 // rollMembers are the facts by which the next Pod to replace is chosen.
-func rollMembers(set *appsv1.StatefulSet, pods []corev1.Pod) []rollout.Member {
+func rollMembers(set *appsv1.StatefulSet, pods []corev1.Pod, edited bool) []rollout.Member {
 	out := make([]rollout.Member, 0, len(pods))
 	for i := range pods {
 		p := &pods[i]
 		out = append(out, rollout.Member{
 			Name: p.Name, Ordinal: ordinalOf(p.Name),
-			Ready: ready(p), Outdated: outdated(set, p), Leaving: p.DeletionTimestamp != nil,
+			Ready: ready(p), Outdated: outdated(set, p, edited), Leaving: p.DeletionTimestamp != nil,
 		})
 	}
 	return out

@@ -24,6 +24,8 @@ type World struct {
 	Services     map[string]*corev1.Service
 	OwnMaps      map[string]*corev1.ConfigMap
 	OwnSecrets   map[string]*corev1.Secret
+	// Kept names the sets of components that are not built yet.
+	Kept []string
 	// Pods of each component, in the order of their names.
 	Pods map[string][]corev1.Pod
 	// ConfigMaps that the spec names; nil for one that does not exist.
@@ -80,6 +82,10 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	if err := observeOwned(ctx, r, dc, w); err != nil {
 		return World{}, err
 	}
+	var err error
+	if w.Kept, err = observeKept(ctx, r, dc); err != nil {
+		return World{}, err
+	}
 	refs := References(dc)
 	for _, name := range refs.ConfigMaps {
 		cm, err := r.ConfigMap(ctx, name)
@@ -116,6 +122,9 @@ func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluste
 			return err
 		}
 	}
+	if err := observeCopies(ctx, r, w); err != nil {
+		return err
+	}
 	pods := &corev1.PodList{}
 	if err := r.Owned(ctx, pods); err != nil {
 		return fmt.Errorf("listing Pods: %w", err)
@@ -129,6 +138,37 @@ func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluste
 		sortPods(w.Pods[c])
 	}
 	return nil
+}
+
+// observeCopies reads the copies of users' ConfigMaps.
+func observeCopies(ctx context.Context, r observe.Reader, w World) error {
+	owned := &corev1.ConfigMapList{}
+	if err := r.Owned(ctx, owned); err != nil {
+		return fmt.Errorf("listing ConfigMaps: %w", err)
+	}
+	for i := range owned.Items {
+		if cm := &owned.Items[i]; cm.Annotations[labelCopy] != "" {
+			w.OwnMaps[cm.Name] = cm
+		}
+	}
+	return nil
+}
+
+// observeKept lists the sets of components that only the existing operator makes.
+func observeKept(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster) ([]string, error) {
+	var kept []string
+	for _, c := range []dorisv1.ComponentType{dorisv1.ComponentCN, dorisv1.ComponentBroker} {
+		name := types.NamespacedName{Namespace: dc.Namespace, Name: StatefulSetName(dc.Name, c)}
+		err := r.Get(ctx, name, &appsv1.StatefulSet{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading StatefulSet %q: %w", name, err)
+		default:
+			kept = append(kept, name.Name)
+		}
+	}
+	return kept, nil
 }
 
 // componentOf tells of which component a Pod is. Labels are not enough: anybody

@@ -1,7 +1,10 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,8 +21,13 @@ import (
 // Plan decides what to do. It reads from top to bottom like the life of a
 // cluster: shared objects, frontends, the gate, backends, Pods to be replaced.
 func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan, error) {
-	p := planner{dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager)}
-	objects, findings := Desired(dc, p.inputs())
+	p := planner{
+		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
+		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
+	}
+	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
+	contents := p.contents()
+	objects, findings := Desired(dc, p.inputs(contents))
 	p.build.Find(findings...)
 	if refused(findings) {
 		return p.build.Plan()
@@ -34,9 +42,13 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
 			return plan.Plan{}, err
 		}
-		p.component(c)
+		work := p.workloadOf(c.Type, objects.Frontend, objects.Backend, contents[c.Type])
+		if err := p.component(c, work, contents[c.Type]); err != nil {
+			return plan.Plan{}, err
+		}
 	}
 	p.removed()
+	p.kept()
 	if err := p.roll(); err != nil {
 		return plan.Plan{}, err
 	}
@@ -49,13 +61,42 @@ type planner struct {
 	world  World
 	engine *diff.Engine
 	build  *plan.Builder
+	// latest is the newest revision of the rendering; future changes what is
+	// rendered at one that is newer than LatestRevision.
+	latest int
+	future func(*appsv1.StatefulSet)
+	// known is the content of copies that are there or are to be made.
+	known map[string]*corev1.ConfigMap
+	// copied are the copies of ConfigMaps that are in the plan already.
+	copied map[string]bool
 }
 
-func (p planner) inputs() Inputs {
-	return Inputs{
-		Revision: LatestRevision, ConfigMaps: p.world.ConfigMaps, Secrets: p.world.Secrets,
+// contents are what each component mounts of ConfigMaps.
+func (p planner) contents() map[dorisv1.ComponentType]content {
+	out := map[dorisv1.ComponentType]content{}
+	for _, kind := range rendered {
+		if specOf(p.dc, kind) == nil {
+			continue
+		}
+		out[kind] = p.contentOf(kind)
+		for name, copied := range out[kind].copies {
+			p.known[copied] = out[kind].maps[name]
+		}
+	}
+	return out
+}
+
+// inputs are what the settings are read from: the content that the components
+// have, or are to get.
+func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
+	in := Inputs{
+		Revision: LatestRevision, ConfigMaps: maps.Clone(p.world.ConfigMaps), Secrets: p.world.Secrets,
 		Bootstrapped: p.bootstrapped(),
 	}
+	for _, kind := range slices.Backward(rendered) { // a map that both mount is read as the frontends have it
+		maps.Copy(in.ConfigMaps, contents[kind].maps)
+	}
+	return in
 }
 
 // bootstrapped tells whether the frontends have served: the record says so, or
@@ -68,14 +109,19 @@ func (p planner) bootstrapped() bool {
 	return set != nil && !pinned(set)
 }
 
-// pinned tells whether a set was rendered by us. One that was not is taken
-// over as it is: every difference of its template is the operator's doing.
+// pinned tells whether a set was rendered or taken over by us. One that was not is
+// taken over as it is. The template of one that we rendered tells it too, should
+// somebody take our annotations away.
 func pinned(set *appsv1.StatefulSet) bool {
-	return set.Annotations[meta.AnnotationRevision] != ""
+	return set.Annotations[meta.AnnotationRevision] != "" || set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
 }
 
 func (p planner) want(rendered, live client.Object, reason string) {
-	p.build.Want(plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.causeOf(rendered, live)})
+	w := plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.causeOf(rendered, live)}
+	if service, is := live.(*corev1.Service); is {
+		p.asFoundService(&w, service)
+	}
+	p.build.Want(w)
 }
 
 // barriers are what a component waits for. Before the first of them the Pods of
@@ -114,7 +160,16 @@ func (p planner) gateClosed(c Component) bool {
 	return p.world.StatefulSets[c.StatefulSet.Name] == nil && servingFrontends(p.world) == 0
 }
 
-func (p planner) component(c Component) {
+func (p planner) component(c Component, w workload, has content) error {
+	if w.revision > p.latest {
+		p.build.Find(plan.Finding{
+			Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec", Reason: meta.ReasonNotSupportedYet,
+			Message: fmt.Sprintf("StatefulSet %s was rendered at revision %d by a newer version of the operator, and this one knows %d: it is kept as it is until that version is back", w.live.Name, w.revision, p.latest),
+		})
+		return nil
+	}
+	p.build.Find(p.movesData(w)...)
+	p.wantCopies(has)
 	for _, service := range c.Services {
 		what := "names of the Pods of " + string(c.Type)
 		if service.Name == AccessServiceName(p.dc.Name, c.Type) {
@@ -122,15 +177,63 @@ func (p planner) component(c Component) {
 		}
 		p.want(service, live(p.world.Services, service.Name), what)
 	}
-	set := c.StatefulSet.DeepCopy()
-	set.Spec.Replicas = new(p.replicas(c))
-	p.want(set, live(p.world.StatefulSets, set.Name), strconv.Itoa(int(*set.Spec.Replicas))+" Pods of "+string(c.Type))
-	p.followers(c, set)
+	if w.found {
+		p.takeOver(w)
+		return nil
+	}
+	if err := p.decide(&w); err != nil {
+		return err
+	}
+	w.approved = w.approved || has.approved
+	target := p.rendered(w, w.target, w.at)
+	w.mark(target)
+	if err := p.additions(w, target); err != nil {
+		return err
+	}
+	replicas := p.replicas(c)
+	if w.untouched && !w.changes && w.live != nil && w.revision == 0 {
+		p.remaining(w)
+		return p.asItIs(w, target, replicas)
+	}
+	return p.apply(w, target, p.causeInSet(w), replicas)
+}
+
+// mark stamps the template, or keeps the stamp where the template is not changed
+// on purpose.
+func (w workload) mark(target *appsv1.StatefulSet) {
+	if w.revision == 0 && !w.changes && (w.live == nil || w.untouched) {
+		return // as it was found, or as it was made at first
+	}
+	if w.live != nil && !w.changes {
+		if text := w.live.Annotations[meta.AnnotationAccepted]; text != "" {
+			target.Annotations[meta.AnnotationAccepted] = text // word for word
+		}
+		if was := w.live.Spec.Template.Annotations[meta.AnnotationTemplate]; was != "" {
+			annotateTemplate(target, meta.AnnotationTemplate, was)
+			return
+		}
+	}
+	stamp(target, w.target.Content)
+}
+
+// apply plans the set by server-side apply.
+func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string) plan.Cause, replicas int32) error {
+	adopting, err := p.adopts(w, target)
+	if err != nil || adopting {
+		return err // what is applied is planned when the fields are ours
+	}
+	target.Spec.Replicas = new(replicas)
+	p.build.Want(plan.Want{
+		Rendered: target, Live: live(p.world.StatefulSets, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
+		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind),
+	})
+	p.followers(w.kind, target)
+	return nil
 }
 
 // followers lists the Pods that will be replaced because the template of their
 // set is about to change.
-func (p planner) followers(c Component, set *appsv1.StatefulSet) {
+func (p planner) followers(kind dorisv1.ComponentType, set *appsv1.StatefulSet) {
 	built, err := p.build.Plan()
 	if err != nil {
 		return // the caller returns it
@@ -139,7 +242,7 @@ func (p planner) followers(c Component, set *appsv1.StatefulSet) {
 	if !restarts {
 		return
 	}
-	pods := p.world.Pods[string(c.Type)]
+	pods := p.world.Pods[string(kind)]
 	for i := len(pods) - 1; i >= 0; i-- {
 		p.build.Note(waitsItsTurn(&pods[i], why))
 	}
@@ -150,7 +253,7 @@ func (p planner) followers(c Component, set *appsv1.StatefulSet) {
 func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 	c := plan.Change{
 		Object: plan.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
-		Cause:  why.Cause, Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait,
+		Cause: why.Cause, Effect: cmp.Or(why.Effect, plan.EffectRestartPod), Verdict: plan.VerdictWait,
 		Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
 	}
 	if why.Verdict == plan.VerdictHold {
@@ -163,7 +266,7 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 // rather one that is carried out than one that is not.
 func restartOf(p plan.Plan, set plan.Ref) (why plan.Change, restarts bool) {
 	for _, c := range p.Changes {
-		if c.Object != set || c.Effect != plan.EffectRestartPod {
+		if c.Object != set || !plan.InTemplate(c.Path) {
 			continue
 		}
 		if c.Verdict == plan.VerdictApply {
@@ -215,6 +318,17 @@ func (p planner) removed() {
 		p.build.Find(plan.Finding{
 			Severity: plan.Unsupported, Field: "spec." + string(c) + "Spec", Reason: meta.ReasonNotSupportedYet,
 			Message: "the component is gone from the spec and its Pods still run: removing it needs its members to be taken out of the database first, which this version does not do. Put the field back, or delete StatefulSet " + set.Name + " by hand",
+		})
+	}
+}
+
+// kept names the sets of components that are not built yet and that another
+// operator made: they stay exactly as they are.
+func (p planner) kept() {
+	for _, name := range p.world.Kept {
+		p.build.Find(plan.Finding{
+			Severity: plan.Unsupported, Field: "spec." + name[len(p.dc.Name)+1:] + "Spec", Reason: meta.ReasonNotSupportedYet,
+			Message: "StatefulSet " + name + " of another operator is kept exactly as it is: this version does not manage the component",
 		})
 	}
 }

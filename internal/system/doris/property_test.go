@@ -199,7 +199,7 @@ func (h *chaos) ends() {
 	}
 	for _, pod := range w.pods() {
 		set := object(w, pod.Name[:strings.LastIndexByte(pod.Name, '-')], &appsv1.StatefulSet{})
-		if outdated(set, &pod) && !held[set.Name] {
+		if outdated(set, &pod, edited(p, set)) && !held[set.Name] {
 			h.Errorf("%s is outdated although everything is settled", pod.Name)
 		}
 		if !ready(&pod) {

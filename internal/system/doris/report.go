@@ -2,9 +2,13 @@ package doris
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -18,6 +22,7 @@ import (
 func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) status.Health {
 	fe := s.reportComponent(dc, w, p, dorisv1.ComponentFE, now)
 	be := s.reportComponent(dc, w, p, dorisv1.ComponentBE, now)
+	dc.Status.Workloads = workloadsOf(dc, w)
 	return status.Health{
 		Available: availability(dc, w, fe, be),
 		Complete:  completeness(dc, fe, be),
@@ -34,10 +39,7 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 	}
 	name := StatefulSetName(dc.Name, c)
 	set := w.StatefulSets[name]
-	m := membersOf(set, w.Pods[string(c)], name, int(replicasOf(spec)))
-	if set != nil && drifted(p, set) {
-		m.outdated = nil // they stay as they are
-	}
+	m := membersOf(set, w.Pods[string(c)], name, int(replicasOf(spec)), set != nil && edited(p, set))
 	out := dorisv1.ComponentStatus{
 		AccessService:     AccessServiceName(dc.Name, c),
 		RunningInstances:  m.running,
@@ -53,6 +55,42 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
 	*slot = &out
 	return m
+}
+
+// workloadsOf records what the sets are rendered by. What was recorded of one that
+// is not there, or lacks our annotations, stays until the component is gone from
+// the spec.
+func workloadsOf(dc *dorisv1.DorisCluster, w World) []dorisv1.WorkloadStatus {
+	var out []dorisv1.WorkloadStatus
+	for _, c := range rendered {
+		if specOf(dc, c) == nil {
+			continue
+		}
+		name := StatefulSetName(dc.Name, c)
+		pin, known := pinOf(w.StatefulSets[name])
+		if !known {
+			i := slices.IndexFunc(dc.Status.Workloads, func(p dorisv1.WorkloadStatus) bool { return p.Name == name })
+			if i < 0 {
+				continue
+			}
+			pin = dc.Status.Workloads[i]
+		}
+		out = append(out, pin)
+	}
+	return out
+}
+
+// pinOf reads from a set what it is rendered by.
+func pinOf(set *appsv1.StatefulSet) (pin dorisv1.WorkloadStatus, known bool) {
+	recorded, readable := readAccepted(set)
+	if !readable {
+		return pin, false
+	}
+	revision, err := strconv.ParseInt(set.Annotations[meta.AnnotationRevision], 10, 32)
+	if err != nil {
+		return pin, false
+	}
+	return dorisv1.WorkloadStatus{Name: set.Name, Revision: int32(revision), Content: maps.Clone(recorded.Content)}, true
 }
 
 func statusSlot(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) **dorisv1.ComponentStatus {

@@ -64,6 +64,7 @@ func backendSet(replicas int32) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{}
 	set.Name, set.Generation = "doris-be", 2
 	set.Annotations = map[string]string{meta.AnnotationRevision: "1"}
+	set.Spec.Template.Annotations = map[string]string{meta.AnnotationTemplate: "of-ours"}
 	set.Spec.Replicas = &replicas
 	set.Status.ObservedGeneration, set.Status.UpdateRevision = 2, "new"
 	return set
@@ -106,7 +107,7 @@ func TestPhases(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			set := backendSet(tc.wanted)
-			m := membersOf(set, tc.pods, "doris-be", int(tc.wanted))
+			m := membersOf(set, tc.pods, "doris-be", int(tc.wanted), false)
 			if got := phaseOf(tc.before, m, !tc.noSet); got != tc.want {
 				t.Errorf("phase %q, want %q", got, tc.want)
 			}
@@ -116,15 +117,15 @@ func TestPhases(t *testing.T) {
 
 func TestMembersDoNotChangeWhenAPodMerelyAppears(t *testing.T) {
 	set := backendSet(3)
-	absent := membersOf(set, pods("ready", "ready"), "doris-be", 3)
-	appeared := membersOf(set, pods("ready", "ready", "starting"), "doris-be", 3)
+	absent := membersOf(set, pods("ready", "ready"), "doris-be", 3, false)
+	appeared := membersOf(set, pods("ready", "ready", "starting"), "doris-be", 3, false)
 	if diff := cmp.Diff(absent, appeared, cmp.AllowUnexported(members{})); diff != "" {
 		t.Errorf("the appearance of a Pod shows (-absent +there):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"doris-be-2"}, appeared.creating); diff != "" {
 		t.Errorf("creating (-want +got):\n%s", diff)
 	}
-	leaving := membersOf(set, pods("ready", "ready", "ready leaving"), "doris-be", 3)
+	leaving := membersOf(set, pods("ready", "ready", "ready leaving"), "doris-be", 3, false)
 	if diff := cmp.Diff(absent, leaving, cmp.AllowUnexported(members{})); diff != "" {
 		t.Errorf("a Pod that leaves and one that is missing differ (-absent +leaving):\n%s", diff)
 	}
@@ -143,7 +144,7 @@ func TestTroubleIsTold(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := membersOf(backendSet(2), pods("ready", tc.state), "doris-be", 2)
+			m := membersOf(backendSet(2), pods("ready", tc.state), "doris-be", 2, false)
 			if !strings.HasPrefix(m.trouble, tc.want) || len(m.trouble) > tc.most {
 				t.Errorf("trouble is %q (%d bytes), want %q…", m.trouble, len(m.trouble), tc.want)
 			}

@@ -28,12 +28,11 @@ func (p planner) roll() error {
 		if set == nil || specOf(p.dc, c) == nil {
 			continue
 		}
-		replaceable := pinned(set) && !drifted(built, set)
-		if replaceable && unseen(set) {
+		if pinned(set) && unseen(set) {
 			p.progressing(set, "the StatefulSet controller has not seen the newest template of "+string(c))
 			return nil
 		}
-		r.add(set, p.world.Pods[string(c)], replaceable)
+		r.add(set, p.world.Pods[string(c)], pinned(set), edited(built, set))
 	}
 	p.replaceNext(r)
 	return nil
@@ -47,7 +46,7 @@ func podsChange(p plan.Plan) bool {
 		if c.Object.Kind != "StatefulSet" || c.Verdict != plan.VerdictApply {
 			continue
 		}
-		if c.Path == "" || c.Path == replicasPath || c.Effect == plan.EffectRestartPod {
+		if c.Path == "" || c.Path == replicasPath || plan.InTemplate(c.Path) {
 			return true
 		}
 	}
@@ -63,8 +62,8 @@ type rolling struct {
 }
 
 // add adds a component that goes before those added so far.
-func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable bool) {
-	for _, m := range rollMembers(set, pods) {
+func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable, edited bool) {
+	for _, m := range rollMembers(set, pods, edited) {
 		m.Outdated = m.Outdated && replaceable
 		m.Ordinal = len(r.members)
 		r.members = append(r.members, m)

@@ -41,10 +41,6 @@ func everythingSupported(dc *dorisv1.DorisCluster) []plan.Finding {
 	say(s.ConfigUpdatePolicy != "" && s.ConfigUpdatePolicy != dorisv1.ConfigUpdateManual, "spec.configUpdatePolicy", "only Manual is supported yet: a changed ConfigMap takes effect when a Pod is next replaced")
 	say(s.RuntimeConfigPersistence != nil && s.RuntimeConfigPersistence.Enabled != nil && *s.RuntimeConfigPersistence.Enabled,
 		"spec.runtimeConfigPersistence", "not supported yet: settings changed at run time are lost with the Pod")
-	for _, key := range []string{dorisv1.AnnotationFERestartedAt, dorisv1.AnnotationBERestartedAt} {
-		_, set := dc.Annotations[key]
-		say(set, fmt.Sprintf("metadata.annotations[%s]", key), "restarting by annotation is not supported yet: delete Pods one by one")
-	}
 	return append(findings, eachSpec(dc, partsSupported)...)
 }
 

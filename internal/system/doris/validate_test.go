@@ -95,9 +95,6 @@ func TestValidate(t *testing.T) {
 		"run-time settings that are not kept": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(false)}
 		}, ""},
-		"restart by annotation": {func(dc *dorisv1.DorisCluster) {
-			dc.Annotations = map[string]string{dorisv1.AnnotationBERestartedAt: "now"}
-		}, "Unsupported metadata.annotations[apache.doris.be/restartedAt]"},
 		"resource claims":                {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Claims = []corev1.ResourceClaim{{Name: "gpu"}} }, "Unsupported spec.feSpec.claims"},
 		"key of a file that is not read": {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.ConfigMapInfo.ResolveKey = "fe.conf" }, "Warning spec.beSpec.configMapInfo.resolveKey"},
 		"address of a balancer that is none": {func(dc *dorisv1.DorisCluster) {

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/status"
@@ -164,12 +165,19 @@ func (v view) Get(_ context.Context, key types.NamespacedName, obj client.Object
 }
 
 func (v view) Owned(_ context.Context, list client.ObjectList) error {
-	pods, ok := list.(*corev1.PodList)
-	if !ok {
+	switch into := list.(type) {
+	case *corev1.PodList:
+		for _, o := range v.List(corev1.SchemeGroupVersion.WithKind("Pod"), "shop") {
+			into.Items = append(into.Items, *o.(*corev1.Pod))
+		}
+	case *corev1.ConfigMapList:
+		for _, o := range v.List(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "shop") {
+			if len(o.GetOwnerReferences()) > 0 {
+				into.Items = append(into.Items, *o.(*corev1.ConfigMap))
+			}
+		}
+	default:
 		return fmt.Errorf("a list of %T", list)
-	}
-	for _, o := range v.List(corev1.SchemeGroupVersion.WithKind("Pod"), "shop") {
-		pods.Items = append(pods.Items, *o.(*corev1.Pod))
 	}
 	return nil
 }
@@ -217,6 +225,14 @@ func (w *world) step(s plan.Step) error {
 		w.invariants(x)
 		_, _, err := w.store.Apply(x.Object, x.Manager)
 		return err
+	case plan.Patch:
+		return w.merge(x.Object, x.Fields, x.Manager)
+	case plan.Adopt:
+		fields, err := apply.Adoption(testEngine, x, w.store.Now().Get(keyOf(x.Object)))
+		if err != nil || fields == nil {
+			return err
+		}
+		return w.merge(x.Object, fields, x.Manager)
 	case plan.Evict:
 		live := w.store.Now().Get(keyOf(x.Pod))
 		if live == nil {
@@ -230,6 +246,15 @@ func (w *world) step(s plan.Step) error {
 		return w.store.Delete(keyOf(live), live.GetUID(), true)
 	}
 	return fmt.Errorf("unexpected step %T on %s", s, s.Target())
+}
+
+func (w *world) merge(observed client.Object, fields map[string]any, manager string) error {
+	body, err := apply.PatchBody(observed, fields)
+	if err != nil {
+		return err
+	}
+	_, err = w.store.Patch(keyOf(observed), body, manager)
+	return err
 }
 
 // invariants are what no apply may break.
@@ -364,6 +389,7 @@ func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal), Labels: map[string]string{},
+			Annotations: maps.Clone(set.Spec.Template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
 		},
 		Spec: *set.Spec.Template.Spec.DeepCopy(),
@@ -447,7 +473,7 @@ func steps(p plan.Plan) []string {
 func changesOf(p plan.Plan, object string) []string {
 	var out []string
 	for _, c := range p.Changes {
-		if c.Object.String() == object {
+		if c.Object.String() == object && !plan.Bookkeeping(c.Path) {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", c.Path, c.Cause, c.Effect, c.Verdict)))
 		}
 	}
@@ -469,8 +495,8 @@ apiVersion: doris.selectdb.com/v1
 kind: DorisCluster
 metadata: {name: doris}
 spec:
-  feSpec: {replicas: 1, image: "apache/doris:fe-1"}
-  beSpec: {replicas: 1, image: "apache/doris:be-1"}
+  feSpec: {replicas: 1, image: "apache/doris:fe-1", persistentVolumes: [{name: meta, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+  beSpec: {replicas: 1, image: "apache/doris:be-1", persistentVolumes: [{name: data, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
 `
 
 const threeByThree = `
@@ -478,8 +504,8 @@ apiVersion: doris.selectdb.com/v1
 kind: DorisCluster
 metadata: {name: doris}
 spec:
-  feSpec: {replicas: 3, image: "apache/doris:fe-1"}
-  beSpec: {replicas: 3, image: "apache/doris:be-1"}
+  feSpec: {replicas: 3, image: "apache/doris:fe-1", persistentVolumes: [{name: meta, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+  beSpec: {replicas: 3, image: "apache/doris:be-1", persistentVolumes: [{name: data, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
 `
 
 func settled(t *testing.T, manifest string) *world {

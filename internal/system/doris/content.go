@@ -1,0 +1,186 @@
+package doris
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+)
+
+// content is what the Pods of one component mount of users' ConfigMaps.
+type content struct {
+	// maps are the ConfigMaps as the Pods shall see them, by name; copies names
+	// the immutable copy of each.
+	maps   map[string]*corev1.ConfigMap
+	copies map[string]string
+	// held tells that a changed ConfigMap is not followed (yet).
+	held bool
+	// approved tells that a person consented to follow the changed ones.
+	approved bool
+	// lost tells that the copy of what the Pods have is gone and cannot be made
+	// again: what was read from it is in the record.
+	lost bool
+}
+
+// contentNamed is the content of the copies that a record names.
+func (p planner) contentNamed(copies map[string]string) map[string]*corev1.ConfigMap {
+	out := map[string]*corev1.ConfigMap{}
+	for name, copied := range copies {
+		if cm := p.world.OwnMaps[copied]; cm != nil {
+			out[name] = cm
+		} else if cm := p.known[copied]; cm != nil {
+			out[name] = cm
+		}
+	}
+	return out
+}
+
+// contentOf chooses what the Pods of a component mount. A set that is there goes
+// on with the content that it was rendered with until the policy of the resource,
+// or a person, says otherwise.
+func (p planner) contentOf(kind dorisv1.ComponentType) content {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	recorded, known := readAccepted(set)
+	if set == nil {
+		recorded, known = p.contentInStatus(kind)
+	}
+	current, kept := content{maps: map[string]*corev1.ConfigMap{}, copies: map[string]string{}}, map[string]*corev1.ConfigMap{}
+	var changed []string
+	for _, name := range mountedMaps(p.dc, kind) {
+		now := p.world.ConfigMaps[name]
+		was := p.world.OwnMaps[recorded.Content[name]]
+		switch {
+		case now == nil && was == nil:
+			continue
+		case now == nil: // gone: what the Pods have stays theirs
+			current.add(name, was, recorded.Content[name])
+			continue
+		}
+		current.add(name, now, copyName(p.dc.Name, now))
+		if had := recorded.Content[name]; known && had != "" && had != current.copies[name] {
+			changed, kept[name] = append(changed, name), was
+		}
+	}
+	if len(changed) == 0 || p.followsContent(kind, set != nil, changed, kept, &current) {
+		return current
+	}
+	for _, name := range changed {
+		if kept[name] == nil {
+			current.lost = true
+			current.copies[name] = recorded.Content[name]
+			delete(current.maps, name)
+			continue
+		}
+		current.add(name, kept[name], recorded.Content[name])
+	}
+	current.held = true
+	return current
+}
+
+func (c *content) add(name string, cm *corev1.ConfigMap, copied string) {
+	c.maps[name], c.copies[name] = cm, copied
+}
+
+// followsContent tells whether the Pods of a component shall get the changed
+// content, and lists the changes that they shall not get unasked.
+func (p planner) followsContent(kind dorisv1.ComponentType, exists bool, names []string, was map[string]*corev1.ConfigMap, now *content) bool {
+	if !exists {
+		return false
+	}
+	if updatePolicy(p.dc) == dorisv1.ConfigUpdateRestart {
+		return true
+	}
+	var changes []plan.Change
+	for _, name := range names {
+		changes = append(changes, contentChanges(p.dc, kind, was[name], now.maps[name])...)
+	}
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	now.approved = p.build.Hold(plan.Consents(set), changes)
+	return now.approved
+}
+
+// updatePolicy is what a changed configuration file leads to.
+func updatePolicy(dc *dorisv1.DorisCluster) dorisv1.ConfigUpdatePolicy {
+	switch {
+	case dc.Spec.ConfigUpdatePolicy != "":
+		return dc.Spec.ConfigUpdatePolicy
+	case dc.Spec.EnableRestartWhenConfigChange:
+		return dorisv1.ConfigUpdateRestart
+	}
+	return dorisv1.ConfigUpdateManual
+}
+
+// contentInStatus is what the Pods of a set that is gone had mounted.
+func (p planner) contentInStatus(kind dorisv1.ComponentType) (accepted, bool) {
+	for _, pin := range p.dc.Status.Workloads {
+		if pin.Name == StatefulSetName(p.dc.Name, kind) {
+			return accepted{Content: pin.Content}, true
+		}
+	}
+	return accepted{}, false
+}
+
+// mountedMaps names the ConfigMaps of the user that a component mounts, sorted.
+func mountedMaps(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) []string {
+	names := map[string]bool{}
+	for _, r := range references(dc) {
+		if r.component == kind && r.kind == "ConfigMap" {
+			names[r.name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// copyName names the copy of a ConfigMap by its content.
+func copyName(cluster string, cm *corev1.ConfigMap) string {
+	text, err := json.Marshal([]any{cm.Data, cm.BinaryData})
+	if err != nil {
+		panic(fmt.Sprintf("digest of ConfigMap %s: %v", cm.Name, err)) // strings can be encoded
+	}
+	sum := sha256.Sum256(text)
+	const longest = 253
+	suffix := "-" + hex.EncodeToString(sum[:5])
+	prefix := cluster + "-" + cm.Name
+	return strings.TrimRight(prefix[:min(len(prefix), longest-len(suffix))], "-.") + suffix
+}
+
+// labelCopy marks the copies of ConfigMaps.
+const labelCopy = meta.Prefix + "content-of"
+
+// copyOf renders the immutable copy of a ConfigMap.
+func copyOf(dc *dorisv1.DorisCluster, cm *corev1.ConfigMap, name string) *corev1.ConfigMap {
+	o := objectMeta(dc, name, map[string]string{dorisv1.LabelOwner: dc.Name})
+	o.Annotations = map[string]string{labelCopy: cm.Name}
+	if of := cm.Annotations[labelCopy]; of != "" && cm.Name == name {
+		o.Annotations[labelCopy] = of // it is the copy itself
+	}
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: o,
+		Immutable: new(true), Data: maps.Clone(cm.Data), BinaryData: maps.Clone(cm.BinaryData),
+	}
+}
+
+// wantCopies plans the copies that the templates of a component mount.
+func (p planner) wantCopies(c content) {
+	names := map[string]*corev1.ConfigMap{}
+	for name, cm := range c.maps {
+		names[c.copies[name]] = copyOf(p.dc, cm, c.copies[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if names[name].Name == "" || p.copied[name] {
+			continue
+		}
+		p.copied[name] = true
+		p.want(names[name], live(p.world.OwnMaps, name), "content of ConfigMap "+names[name].Annotations[labelCopy]+" as the Pods see it")
+	}
+}
