@@ -35,6 +35,9 @@ func quiet() time.Duration {
 // tale is one story.
 type tale struct {
 	name string
+	// before makes what is there before the operator first comes. With no set-up
+	// it comes when the story begins.
+	before func(context.Context, *scene) error
 	// setup brings about what the story begins with, undisturbed.
 	setup func(context.Context, *scene) error
 	// act is what happens; faults happen from here on.
@@ -188,8 +191,14 @@ func (sc *scene) closed() error {
 // tell tells the story up to its end. It returns how often each Pod had been
 // made before, and whether the end was reached.
 func (sc *scene) tell(ctx context.Context, r run, out *outcome) (before map[string]int, ok bool) {
-	sc.op.launch()
+	if r.tale.before != nil {
+		if err := r.tale.before(ctx, sc); err != nil {
+			out.sayf(checkRun, "before the operator: %v", err)
+			return nil, false
+		}
+	}
 	if r.tale.setup != nil {
+		sc.op.launch()
 		if err := r.tale.setup(ctx, sc); err != nil {
 			out.sayf(checkRun, "set-up: %v", err)
 			return nil, false
@@ -215,12 +224,16 @@ func (sc *scene) tell(ctx context.Context, r run, out *outcome) (before map[stri
 	return before, true
 }
 
-// act acts; a kill at write 0 happens around it.
+// act acts; a kill at write 0 happens around it. What was there before is met by
+// an operator that comes after that.
 func (sc *scene) act(ctx context.Context, r run) error {
+	if r.tale.before == nil {
+		sc.op.launch()
+	}
+	defer sc.op.launch()
 	for _, f := range r.faults {
 		if f.At == 0 && f.When == fault.Before {
 			sc.op.end(syscall.SIGKILL)
-			defer sc.op.launch()
 		}
 		if f.At == 0 && f.When == fault.After {
 			defer sc.op.crash()

@@ -70,7 +70,7 @@ var (
 
 // tales lists all stories.
 func tales() []tale {
-	return []tale{createSmall, createThree, imageChange, scaleOut, deletion}
+	return []tale{createSmall, createThree, imageChange, scaleOut, deletion, takeover}
 }
 
 func creates(manifest string) func(context.Context, *scene) error {
