@@ -57,7 +57,7 @@ type System[O Object, W any] interface {
 }
 
 // Writer carries out what was planned; *apply.Writer is the real one.
-type Writer interface {
+type Writer interface { //nolint:interfacebloat // one method for each kind of write
 	// Apply and Status tell whether a request was made.
 	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
 	Patch(ctx context.Context, step plan.Patch) error

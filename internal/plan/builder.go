@@ -147,6 +147,9 @@ func (b *Builder) update(w Want) error {
 	if err != nil {
 		return err
 	}
+	if used := w.Live.GetAnnotations()[meta.AnnotationConsents]; used != "" {
+		rendered = withAnnotation(rendered, meta.AnnotationConsents, used) // it is ours, and only grows
+	}
 	ref := RefOf(w.Rendered)
 	for _, n := range notes {
 		n.Object, n.Cause = ref, w.cause(n.Path)
@@ -189,8 +192,6 @@ type update struct {
 // judge adds the changes of the differing fields and tells which are carried out.
 func (b *Builder) judge(w Want, fields []diff.Field) update {
 	var u update
-	ref := RefOf(w.Rendered)
-	held := map[Cause][]Change{}
 	var judged []Change
 	var kept []diff.Field // of the judged changes
 	for _, f := range fields {
@@ -198,35 +199,46 @@ func (b *Builder) judge(w Want, fields []diff.Field) update {
 			u.held = append(u.held, f)
 			continue
 		}
-		c := classify(ref, f, w.cause(f.Path), w.Restart)
-		if c.Verdict == VerdictHold {
-			held[c.Cause] = append(held[c.Cause], c)
-		}
-		judged, kept = append(judged, c), append(kept, f)
+		judged, kept = append(judged, classify(RefOf(w.Rendered), f, w.cause(f.Path), w.Restart)), append(kept, f)
 	}
-	used := Consents(w.Live)
+	u.approved = b.consent(judged, Consents(w.Live))
 	for i, c := range judged {
-		if c.Verdict == VerdictHold && c.Cause != CauseRuntime {
-			c.Approve = Digest(used, held[c.Cause])
-			if b.consented(c.Approve) {
-				c.Verdict, c.Reason, c.Message, c.Approve = VerdictApply, meta.ReasonApproved, "a person consented", ""
-				u.approved = true
-			}
-		}
 		if c.Verdict == VerdictApply && b.Blocked() {
 			c = b.waiting(c)
 		}
 		b.plan.Changes = append(b.plan.Changes, c)
-		if c.Verdict == VerdictApply {
-			u.applied = append(u.applied, c.Path)
-			if !Bookkeeping(c.Path) {
-				u.said = append(u.said, c.Path)
-			}
-		} else {
+		if c.Verdict != VerdictApply {
 			u.held = append(u.held, kept[i])
+			continue
+		}
+		u.applied = append(u.applied, c.Path)
+		if !Bookkeeping(c.Path) {
+			u.said = append(u.said, c.Path)
 		}
 	}
 	return u
+}
+
+// consent gives the held ones among changes the digest of their set, one set for
+// each cause, and turns those to which a person consents into ones to apply.
+func (b *Builder) consent(changes []Change, used int) (approved bool) {
+	held := map[Cause][]Change{}
+	for _, c := range changes {
+		if c.Verdict == VerdictHold && c.Cause != CauseRuntime {
+			held[c.Cause] = append(held[c.Cause], c)
+		}
+	}
+	for i, c := range changes {
+		if c.Verdict != VerdictHold || c.Cause == CauseRuntime {
+			continue
+		}
+		changes[i].Approve = Digest(used, held[c.Cause])
+		if b.consented(changes[i].Approve) {
+			changes[i].Verdict, changes[i].Reason, changes[i].Message, changes[i].Approve = VerdictApply, meta.ReasonApproved, "a person consented", ""
+			approved = true
+		}
+	}
+	return approved
 }
 
 // withAnnotation returns the object with an annotation more.

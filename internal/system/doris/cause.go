@@ -56,19 +56,27 @@ func (p planner) causeInSet(w workload) func(path string) plan.Cause {
 		switch {
 		case path == replicasPath || w.lost:
 			return byOwner(path)
-		case strings.HasPrefix(path, `metadata.annotations["`+meta.Prefix), w.changes && diff.Overlap(path, templateStamp):
+		case w.asked(path):
 			return plan.CauseUser
 		case w.changes && touches(w.edited, path):
 			return w.editedCause(path)
-		case w.changes && touches(w.offered, path):
-			return plan.CauseUser // a person accepted it
-		case w.revision == 0 && strings.HasPrefix(path, "metadata."):
-			return plan.CauseUser // who the object belongs to, and our labels
 		case w.revision == 0:
 			return plan.CauseRevision
 		}
 		return plan.CauseDrift
 	}
+}
+
+// asked tells whether a field of the set changes because of what the operator
+// itself keeps there, or because a person accepted a newer rendering.
+func (w workload) asked(path string) bool {
+	switch {
+	case strings.HasPrefix(path, `metadata.annotations["`+meta.Prefix):
+		return true
+	case w.revision == 0 && strings.HasPrefix(path, "metadata."): // whom it belongs to, and our labels
+		return true
+	}
+	return w.changes && (diff.Overlap(path, templateStamp) || touches(w.offered, path))
 }
 
 // asFoundService keeps what a Service of another operator had that is not

@@ -54,37 +54,41 @@ func (p planner) contentOf(kind dorisv1.ComponentType) content {
 	if set == nil {
 		recorded, known = p.contentInStatus(kind)
 	}
-	current, kept := content{maps: map[string]*corev1.ConfigMap{}, copies: map[string]string{}}, map[string]*corev1.ConfigMap{}
+	current := content{maps: map[string]*corev1.ConfigMap{}, copies: map[string]string{}}
 	var changed []string
 	for _, name := range mountedMaps(p.dc, kind) {
-		now := p.world.ConfigMaps[name]
-		was := p.world.OwnMaps[recorded.Content[name]]
-		switch {
-		case now == nil && was == nil:
-			continue
-		case now == nil: // gone: what the Pods have stays theirs
-			current.add(name, was, recorded.Content[name])
+		now, had := p.world.ConfigMaps[name], recorded.Content[name]
+		if now == nil { // gone: what the Pods have stays theirs
+			if was := p.world.OwnMaps[had]; was != nil {
+				current.add(name, was, had)
+			}
 			continue
 		}
 		current.add(name, now, copyName(p.dc.Name, now))
-		if had := recorded.Content[name]; known && had != "" && had != current.copies[name] {
-			changed, kept[name] = append(changed, name), was
+		if known && had != "" && had != current.copies[name] {
+			changed = append(changed, name)
 		}
 	}
-	if len(changed) == 0 || p.followsContent(kind, set != nil, changed, kept, &current) {
+	if len(changed) == 0 || p.followsContent(kind, set != nil, changed, recorded, &current) {
 		return current
 	}
-	for _, name := range changed {
-		if kept[name] == nil {
-			current.lost = true
-			current.copies[name] = recorded.Content[name]
-			delete(current.maps, name)
+	current.keep(changed, recorded, p.world.OwnMaps)
+	return current
+}
+
+// keep goes back to the content that was recorded.
+func (c *content) keep(names []string, recorded accepted, copies map[string]*corev1.ConfigMap) {
+	c.held = true
+	for _, name := range names {
+		had := recorded.Content[name]
+		if was := copies[had]; was != nil {
+			c.add(name, was, had)
 			continue
 		}
-		current.add(name, kept[name], recorded.Content[name])
+		c.lost = true
+		c.copies[name] = had
+		delete(c.maps, name)
 	}
-	current.held = true
-	return current
 }
 
 func (c *content) add(name string, cm *corev1.ConfigMap, copied string) {
@@ -93,7 +97,7 @@ func (c *content) add(name string, cm *corev1.ConfigMap, copied string) {
 
 // followsContent tells whether the Pods of a component shall get the changed
 // content, and lists the changes that they shall not get unasked.
-func (p planner) followsContent(kind dorisv1.ComponentType, exists bool, names []string, was map[string]*corev1.ConfigMap, now *content) bool {
+func (p planner) followsContent(kind dorisv1.ComponentType, exists bool, names []string, recorded accepted, now *content) bool {
 	if !exists {
 		return false
 	}
@@ -102,7 +106,7 @@ func (p planner) followsContent(kind dorisv1.ComponentType, exists bool, names [
 	}
 	var changes []plan.Change
 	for _, name := range names {
-		changes = append(changes, contentChanges(p.dc, kind, was[name], now.maps[name])...)
+		changes = append(changes, contentChanges(p.dc, kind, p.world.OwnMaps[recorded.Content[name]], now.maps[name])...)
 	}
 	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
 	now.approved = p.build.Hold(plan.Consents(set), changes)

@@ -253,7 +253,7 @@ func (p planner) followers(kind dorisv1.ComponentType, set *appsv1.StatefulSet) 
 func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 	c := plan.Change{
 		Object: plan.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
-		Cause: why.Cause, Effect: cmp.Or(why.Effect, plan.EffectRestartPod), Verdict: plan.VerdictWait,
+		Cause:  why.Cause, Effect: cmp.Or(why.Effect, plan.EffectRestartPod), Verdict: plan.VerdictWait,
 		Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
 	}
 	if why.Verdict == plan.VerdictHold {
@@ -266,7 +266,7 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 // rather one that is carried out than one that is not.
 func restartOf(p plan.Plan, set plan.Ref) (why plan.Change, restarts bool) {
 	for _, c := range p.Changes {
-		if c.Object != set || !plan.InTemplate(c.Path) {
+		if c.Object != set || !plan.InTemplate(c.Path) || c.Verdict == plan.VerdictRefuse {
 			continue
 		}
 		if c.Verdict == plan.VerdictApply {

@@ -37,41 +37,53 @@ type Port struct {
 // TLSFiles are the files with which a probe talks to a component that speaks
 // TLS.
 type TLSFiles struct {
-	CA, Cert, Key string
+	CA   string `json:"ca"`
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
 }
 
-// FrontendConfig is what the operator needs to know of fe.conf.
+// FrontendConfig is what the operator needs to know of fe.conf. It is part of what
+// is recorded on a StatefulSet, so the names of its fields there never change.
 type FrontendConfig struct {
 	// HTTP, RPC, Query and EditLog are ports; Arrow is 0 when that service is off.
-	HTTP, RPC, Query, EditLog, Arrow int32
+	HTTP    int32 `json:"http"`
+	RPC     int32 `json:"rpc"`
+	Query   int32 `json:"query"`
+	EditLog int32 `json:"editLog"`
+	Arrow   int32 `json:"arrow,omitempty"`
 	// FQDN tells whether members know each other by name rather than by address.
-	FQDN bool
+	FQDN bool `json:"fqdn"`
 	// MetaDir is where the metadata lies.
-	MetaDir string
+	MetaDir string `json:"metaDir"`
 	// GraceSeconds is how long Doris waits when it stops; 0 when nothing is set.
-	GraceSeconds int64
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// TLS is nil when the frontends do not speak TLS.
-	TLS *TLSFiles
+	TLS *TLSFiles `json:"tls,omitempty"`
 	// Krb5Conf is the path of the Kerberos configuration.
-	Krb5Conf string
+	Krb5Conf string `json:"krb5Conf"`
 }
 
-// BackendConfig is what the operator needs to know of be.conf.
+// BackendConfig is what the operator needs to know of be.conf. It is recorded like
+// FrontendConfig.
 type BackendConfig struct {
 	// Backend, Web, Heartbeat and BRPC are ports; Arrow is 0 when that service is
 	// off.
-	Backend, Web, Heartbeat, BRPC, Arrow int32
+	Backend   int32 `json:"backend"`
+	Web       int32 `json:"web"`
+	Heartbeat int32 `json:"heartbeat"`
+	BRPC      int32 `json:"brpc"`
+	Arrow     int32 `json:"arrow,omitempty"`
 	// FQDN tells how members know each other. It counts only where the frontends
 	// are not part of the cluster: else fe.conf decides for all.
-	FQDN bool
+	FQDN bool `json:"fqdn"`
 	// StorageRoots are the directories that hold data.
-	StorageRoots []string
+	StorageRoots []string `json:"storageRoots"`
 	// GraceSeconds is how long Doris waits when it stops; 0 when nothing is set.
-	GraceSeconds int64
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// TLS is nil when the backends do not speak TLS.
-	TLS *TLSFiles
+	TLS *TLSFiles `json:"tls,omitempty"`
 	// Krb5Conf is the path of the Kerberos configuration.
-	Krb5Conf string
+	Krb5Conf string `json:"krb5Conf"`
 }
 
 // Ports returns the ports of a frontend in the order of its Services.

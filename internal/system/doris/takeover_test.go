@@ -156,11 +156,12 @@ func TestAfterTakeover(t *testing.T) {
 		found  func(*appsv1.StatefulSet)
 		then   func(*world)
 		evicts []string
-		check  func(*testing.T, *world)
+		check  func(testing.TB, *world)
 	}{
 		"an image is edited: the Pods of the component follow, one at a time": {
 			then: func(w *world) { w.edit(image) }, evicts: all,
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				if got := w.set("doris-be").Spec.Template.Spec.Containers[0].Image; got != "apache/doris:be-2" {
 					t.Errorf("image %s", got)
 				}
@@ -175,7 +176,8 @@ func TestAfterTakeover(t *testing.T) {
 					s.BeSpec.EnvVars, s.BeSpec.PodLabels = s.BeSpec.EnvVars[1:], nil
 				})
 			}, evicts: all,
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				set := w.set("doris-be")
 				if _, there := env(set)["A"]; there || env(set)["B"] != "b" {
 					t.Errorf("env %v", env(set))
@@ -193,7 +195,8 @@ func TestAfterTakeover(t *testing.T) {
 				s.Spec.Template.Spec.PriorityClassName = "important"
 			},
 			then: func(w *world) { w.edit(image) }, evicts: all,
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				set := w.set("doris-be")
 				c := set.Spec.Template.Spec.Containers[0]
 				if env(set)["BY_HAND"] != "x" || c.StartupProbe.FailureThreshold != 999 || set.Spec.Template.Spec.PriorityClassName != "important" {
@@ -210,7 +213,8 @@ func TestAfterTakeover(t *testing.T) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "USER", Value: "root"})
 			},
 			then: func(*world) {},
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				n := 0
 				for _, e := range w.set("doris-be").Spec.Template.Spec.Containers[0].Env {
 					if e.Name == "USER" {
@@ -224,7 +228,8 @@ func TestAfterTakeover(t *testing.T) {
 		},
 		"more replicas are asked for: they are made, and the template stays": {
 			then: func(w *world) { w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = new(int32(5)) }) },
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				if n := *w.set("doris-be").Spec.Replicas; n != 5 {
 					t.Errorf("%d replicas", n)
 				}
@@ -237,7 +242,8 @@ func TestAfterTakeover(t *testing.T) {
 				}
 			},
 			then: func(*world) {},
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				if n := *w.set("doris-be").Spec.Replicas; n != 4 {
 					t.Errorf("%d replicas", n)
 				}
@@ -261,7 +267,8 @@ func TestAfterTakeover(t *testing.T) {
 				set := w.set("doris-be")
 				w.must(w.store.Delete(keyOf(set), set.UID, false))
 			},
-			check: func(t *testing.T, w *world) {
+			check: func(t testing.TB, w *world) {
+				t.Helper()
 				set := w.set("doris-be")
 				if set.Annotations[meta.AnnotationRevision] != "0" || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
 					t.Errorf("annotations %v, strategy %v", set.Annotations, set.Spec.UpdateStrategy)

@@ -389,7 +389,7 @@ func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal), Labels: map[string]string{},
-			Annotations: maps.Clone(set.Spec.Template.Annotations),
+			Annotations:     maps.Clone(set.Spec.Template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
 		},
 		Spec: *set.Spec.Template.Spec.DeepCopy(),
