@@ -3,6 +3,7 @@ package stories
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,37 +13,49 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/cli"
+	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
-	clistatus "github.com/fairlead-dev/fairlead/internal/cli/status"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/test/counts"
 )
 
 const pluginAgent = "kubectl-fairlead"
 
-// plugin runs a verb of the plugin and returns what it prints.
-func (s *scene) plugin(verb string, args ...string) string {
+// plugin runs a verb of the plugin, which has to succeed, and returns what it
+// prints.
+func (s *scene) plugin(args ...string) string {
 	s.Helper()
-	flags := genericclioptions.NewConfigFlags(true)
-	kubeconfig := s.cluster.Kubeconfig()
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &s.namespace
-	var out bytes.Buffer
-	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}
-	cmd := cliplan.Command(flags, streams)
-	if verb == "status" {
-		cmd = clistatus.Command(flags, streams)
+	out, code := s.plugged("", args...)
+	if code != exit.OK {
+		s.Fatalf("%v ended with %d:\n%s", args, code, out)
 	}
+	return out
+}
+
+// plugged runs a verb of the plugin with an input and returns all that it prints
+// and its exit code.
+func (s *scene) plugged(input string, args ...string) (out string, code int) {
+	s.Helper()
+	return pluggedAnywhere(s, input, append(slices.Clone(args), "--kubeconfig", s.cluster.Kubeconfig(), "-n", s.namespace)...)
+}
+
+func pluggedAnywhere(s *scene, input string, args ...string) (out string, code int) {
+	var printed bytes.Buffer
+	cmd := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(input), Out: &printed, ErrOut: &printed})
 	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	if err := cmd.ExecuteContext(s.Context()); err != nil {
-		s.Fatalf("%s %v: %v\n%s", verb, args, err, out.String())
+	cmd.SetOut(&printed)
+	cmd.SetErr(&printed)
+	err := cmd.ExecuteContext(s.Context())
+	code, say := exit.Code(err)
+	if say {
+		fmt.Fprintln(&printed, "Error:", err)
 	}
-	return out.String()
+	return printed.String(), code
 }
 
 // planned asks the plugin about an edit of the cluster doris.

@@ -1,10 +1,19 @@
-// Package kube connects the verbs of the kubectl plugin to a cluster.
+// Package kube connects the verbs of the kubectl plugin to a cluster: how they
+// read, and the only thing that they write, annotations of a custom resource.
 package kube
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -16,6 +25,19 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/system/doris"
 )
 
+// Agent is how the plugin calls itself to the API server, also as the manager of
+// the annotations that it writes.
+const Agent = "kubectl-fairlead"
+
+// Session is a connection to a cluster.
+type Session struct {
+	client.Reader
+	writer client.Client
+	// Namespace is the one in effect; Chosen tells that --namespace names it.
+	Namespace string
+	Chosen    bool
+}
+
 // Scheme holds the kinds that the verbs read.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -24,28 +46,116 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// Client connects as kubectl would, and tells the namespace in effect.
-func Client(flags *genericclioptions.ConfigFlags) (client.Client, string, error) {
+// Connect connects as kubectl would.
+func Connect(flags *genericclioptions.ConfigFlags) (*Session, error) {
 	cfg, err := flags.ToRESTConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("finding the cluster: %w", err)
+		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	cfg.UserAgent = "kubectl-fairlead"
-	c, err := client.New(cfg, client.Options{Scheme: Scheme()})
+	cfg.UserAgent = Agent
+	cfg.QPS, cfg.Burst = 50, 300 // as kubectl: one plan is a burst of reads
+	c, err := client.New(cfg, client.Options{Scheme: Scheme(), Mapper: mapper()})
 	if err != nil {
-		return nil, "", fmt.Errorf("connecting: %w", err)
+		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	namespace, chosen, err := flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return nil, "", fmt.Errorf("finding the namespace: %w", err)
+		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
-	return c, namespace, nil
+	return &Session{Reader: c, writer: c, Namespace: namespace, Chosen: chosen}, nil
 }
 
-// Reader reads for one DorisCluster what the operator would.
-func Reader(c client.Reader, dc *dorisv1.DorisCluster) observe.Reader {
+// mapper knows the kinds that the plugin reads, so that it need not ask the API
+// server for all that there are.
+func mapper() apimeta.RESTMapper {
+	m := apimeta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Pod", "Service", "ConfigMap", "Secret"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), apimeta.RESTScopeRoot)
+	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), apimeta.RESTScopeNamespace)
+	// The API server names it in this form; a plural made from the kind would do, too.
+	m.AddSpecific(dorisv1.GroupVersionKind(), resource("dorisclusters"), resource("doriscluster"), apimeta.RESTScopeNamespace)
+	return m
+}
+
+func resource(name string) schema.GroupVersionResource {
+	return dorisv1.GroupVersionKind().GroupVersion().WithResource(name)
+}
+
+// Observer reads for one DorisCluster what the operator would.
+func Observer(c client.Reader, dc *dorisv1.DorisCluster) observe.Reader {
 	return observe.Direct{
 		Client: c, Owners: doris.OwnerOf,
 		Owner: types.NamespacedName{Namespace: dc.Namespace, Name: dc.Name},
 	}
+}
+
+// Cluster reads a DorisCluster of the namespace in effect.
+func (s *Session) Cluster(ctx context.Context, name string) (*dorisv1.DorisCluster, error) {
+	dc := &dorisv1.DorisCluster{}
+	if err := s.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, dc); err != nil {
+		return nil, s.explain(err, fmt.Sprintf("reading DorisCluster %q in namespace %q", name, s.Namespace))
+	}
+	return dc, nil
+}
+
+// Current reads the DorisCluster that exists where a manifest would be applied;
+// nil when there is none.
+func (s *Session) Current(ctx context.Context, manifest *dorisv1.DorisCluster) (*dorisv1.DorisCluster, error) {
+	dc := &dorisv1.DorisCluster{}
+	err := s.Get(ctx, client.ObjectKeyFromObject(manifest), dc)
+	if apierrors.IsNotFound(err) && !noSuchKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.explain(err, fmt.Sprintf("reading DorisCluster %q in namespace %q", manifest.Name, manifest.Namespace))
+	}
+	return dc, nil
+}
+
+// Clusters lists the DorisClusters of a namespace, or of all if it is empty.
+func (s *Session) Clusters(ctx context.Context, namespace string) ([]dorisv1.DorisCluster, error) {
+	list := &dorisv1.DorisClusterList{}
+	if err := s.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, s.explain(err, "listing DorisClusters")
+	}
+	return list.Items, nil
+}
+
+// NoNamespace tells whether a namespace is known not to exist.
+func (s *Session) NoNamespace(ctx context.Context, name string) bool {
+	return apierrors.IsNotFound(s.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}))
+}
+
+// Annotate sets annotations of a DorisCluster, and takes away those whose value
+// is nil, if it still is the one that was read. It is the only write of the
+// plugin.
+func (s *Session) Annotate(ctx context.Context, dc *dorisv1.DorisCluster, annotations map[string]*string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": dc.UID, "resourceVersion": dc.ResourceVersion, "annotations": annotations,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the annotations of DorisCluster %q: %w", dc.Name, err)
+	}
+	//nolint:forbidigo // annotations of the custom resource are how a person speaks to the operator
+	err = s.writer.Patch(ctx, dc, client.RawPatch(types.MergePatchType, body), client.FieldOwner(Agent))
+	if err != nil {
+		return fmt.Errorf("annotating DorisCluster %q in namespace %q: %w", dc.Name, dc.Namespace, err)
+	}
+	return nil
+}
+
+// explain says in plain words what the API server says in its own.
+func (s *Session) explain(err error, doing string) error {
+	if noSuchKind(err) {
+		return fmt.Errorf("%s: the cluster has no kind DorisCluster; install Fairlead first: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// noSuchKind tells an answer about a path that the API server does not serve from
+// one about an object.
+func noSuchKind(err error) bool {
+	return apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
