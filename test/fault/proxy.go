@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -44,6 +45,7 @@ type Proxy struct {
 	others  []*Write
 	watches map[*watching]struct{}
 	begun   int                 // watches ever
+	newest  time.Time           // when the last of them began
 	lists   map[string]keptList // the first of each request
 	old     map[string]bool     // requests whose next answer is that one
 	served  int                 // such answers
@@ -141,6 +143,13 @@ func (p *Proxy) Watches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begun
+}
+
+// LastWatch is when the newest watch began.
+func (p *Proxy) LastWatch() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest
 }
 
 // ServeHTTP implements http.Handler.

@@ -24,7 +24,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, q request) {
 	one := &watching{ResponseWriter: w, resource: q.resource, ctx: ctx, cut: cut}
 	p.mu.Lock()
 	p.watches[one] = struct{}{}
-	p.begun++
+	p.begun, p.newest = p.begun+1, time.Now()
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()

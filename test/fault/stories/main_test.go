@@ -84,10 +84,10 @@ type process struct {
 	settings settings
 	log      string // file
 
-	mu     sync.Mutex
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	starts int
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{}
+	began time.Time
 	// fault is why it could not be started.
 	fault error
 	over  bool
@@ -104,7 +104,7 @@ func (p *process) launch() {
 	if p.over || p.cmd != nil {
 		return
 	}
-	p.starts++
+	p.began = time.Now()
 	if err := p.start(); err != nil {
 		p.fault = err
 	}
@@ -173,6 +173,13 @@ func (p *process) close() {
 	defer p.mu.Unlock()
 	p.over = true
 	p.stop(syscall.SIGTERM)
+}
+
+// since is when the process was last started.
+func (p *process) since() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.began
 }
 
 // trouble tells whether the process could not be started or ended by itself.

@@ -70,7 +70,7 @@ var (
 
 // tales lists all stories.
 func tales() []tale {
-	return []tale{createSmall, createThree, imageChange, scaleOut, deletion, takeover}
+	return []tale{createSmall, createThree, imageChange, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart}
 }
 
 func creates(manifest string) func(context.Context, *scene) error {
@@ -122,6 +122,11 @@ func settledCluster(ctx context.Context, s *scene) string {
 	if missing := story.Unsettled(dc); missing != "" {
 		return missing
 	}
+	return s.unready(ctx)
+}
+
+// unready names a set whose Pods are not all ready and as its template says.
+func (s *scene) unready(ctx context.Context) string {
 	sets := &appsv1.StatefulSetList{}
 	if err := s.client.List(ctx, sets, client.InNamespace(s.namespace)); err != nil {
 		return err.Error()

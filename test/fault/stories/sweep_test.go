@@ -163,7 +163,7 @@ func TestSomeFaults(t *testing.T) {
 	s := onStage(t)
 	runs := slices.Concat(
 		[]run{{tale: createSmall}, {tale: createSmall}},
-		kills(createSmall, 0, 3, 9), answers(createSmall, []int{8}, 500)[:1], answers(createSmall, []int{3}, 409), blinds(createSmall, []int{5}),
+		kills(createSmall, 3, 9), answers(createSmall, []int{8}, 500)[:1], answers(createSmall, []int{3}, 409), blinds(createSmall, []int{5})[2:],
 	)
 	outcomes := s.performAll(t.Context(), runs)
 	reference := agreed(t, createSmall, outcomes[:2])

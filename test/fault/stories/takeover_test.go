@@ -10,13 +10,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/system/doris"
 )
 
 // legacy makes a cluster as the existing operator would have, by another
-// manager and without anything of ours, and waits until its Pods serve.
-func legacy(manifest string) func(context.Context, *scene) error {
+// manager and without anything of ours, and waits until its Pods serve. Edits are
+// of its sets.
+func legacy(manifest string, edits ...func(*appsv1.StatefulSet)) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		if err := creates(manifest)(ctx, s); err != nil {
 			return err
@@ -31,6 +33,9 @@ func legacy(manifest string) func(context.Context, *scene) error {
 			set.Spec.Replicas = &c.Replicas
 			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}
 			set.Spec.Template.Annotations = notOurs(set.Spec.Template.Annotations)
+			for _, edit := range edits {
+				edit(set)
+			}
 			made := []client.Object{set}
 			for _, service := range c.Services {
 				made = append(made, service.DeepCopy())
@@ -82,4 +87,12 @@ func (s *scene) serves(ctx context.Context, sets int) error {
 var takeover = tale{
 	name: "takeover of 3+3", before: legacy(three), unsettled: settledCluster,
 	act: func(context.Context, *scene) error { return nil },
+}
+
+// takeoverAndScale goes on after that: a set that was taken over grows, and no
+// Pod of it is replaced.
+var takeoverAndScale = tale{
+	name: "scale-out of 3+3 that was taken over", before: legacy(three), unsettled: settledCluster,
+	setup: func(context.Context, *scene) error { return nil },
+	act:   edits(func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(4)) }),
 }
