@@ -124,17 +124,68 @@ func status(ctx context.Context, out io.Writer, c *cluster.Cluster) error {
 func envCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print shell commands that point kubectl, of the cluster's version, at the cluster",
+		Short: "Print shell commands that point kubectl, of the cluster's version, and its plugin at the cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cluster.Open(*dir)
 			if err != nil {
 				return err
 			}
+			path := []string{quote(filepath.Dir(c.Record().Kubectl))}
+			if plugin := pluginDirs(); len(plugin) > 0 {
+				for _, dir := range plugin {
+					path = append(path, quote(dir))
+				}
+			} else {
+				fmt.Fprintln(cmd.ErrOrStderr(), "cluster: kubectl fairlead is not built, so it is not put on the PATH: make build, and ask again")
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\nexport FAIRLEAD_CLUSTER_DIR=%s\nexport PATH=%s:\"$PATH\"\n",
-				quote(c.Kubeconfig()), quote(c.Dir()), quote(filepath.Dir(c.Record().Kubectl)))
+				quote(c.Kubeconfig()), quote(c.Dir()), strings.Join(path, ":"))
 			return nil
 		},
+	}
+}
+
+// pluginDirs are the directories with the kubectl plugin and its completion:
+// where this program lies, or else where `make build` puts it in the tree that
+// holds the present directory. None when the plugin was not built.
+func pluginDirs() []string {
+	var candidates []string
+	if self, err := os.Executable(); err == nil {
+		candidates = append(candidates, filepath.Dir(self))
+	}
+	root := moduleRoot()
+	if root != "" {
+		candidates = append(candidates, filepath.Join(root, "bin"))
+	}
+	for _, dir := range candidates {
+		if info, err := os.Stat(filepath.Join(dir, "kubectl-fairlead")); err != nil || info.IsDir() {
+			continue
+		}
+		dirs := []string{dir}
+		if root != "" {
+			dirs = append(dirs, filepath.Join(root, "cmd", "kubectl-fairlead"))
+		}
+		return dirs
+	}
+	return nil
+}
+
+// moduleRoot is the top of the source tree that holds the present directory;
+// empty outside of it.
+func moduleRoot() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "cmd", "kubectl-fairlead", "main.go")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			return ""
+		}
+		dir = filepath.Dir(dir)
 	}
 }
 

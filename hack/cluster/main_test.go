@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,5 +76,31 @@ func TestQuote(t *testing.T) {
 		if got := quote(text); got != want {
 			t.Errorf("quote(%q) = %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestPluginIsFoundInTheTree(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	if dirs := pluginDirs(); len(dirs) > 0 {
+		t.Errorf("outside of the tree: %v", dirs)
+	}
+	source, below := filepath.Join(root, "cmd", "kubectl-fairlead"), filepath.Join(root, "docs")
+	for _, dir := range []string{source, below, filepath.Join(root, "bin")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{filepath.Join(source, "main.go"), filepath.Join(root, "bin", "kubectl-fairlead")} {
+		if dirs := pluginDirs(); len(dirs) > 0 {
+			t.Errorf("before it is built: %v", dirs)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(below)
+	if got, want := strings.Join(pluginDirs(), " "), filepath.Join(root, "bin")+" "+source; got != want {
+		t.Errorf("directories %q, want %q", got, want)
 	}
 }

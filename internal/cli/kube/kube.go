@@ -18,7 +18,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/observe"
@@ -54,7 +56,16 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Session, error) {
 	}
 	cfg.UserAgent = Agent
 	cfg.QPS, cfg.Burst = 50, 300 // as kubectl: one plan is a burst of reads
-	c, err := client.New(cfg, client.Options{Scheme: Scheme(), Mapper: mapper()})
+	http, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	asking, err := apiutil.NewDynamicRESTMapper(cfg, http)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	mapper := apimeta.FirstHitRESTMapper{MultiRESTMapper: apimeta.MultiRESTMapper{wellKnown(), asking}}
+	c, err := client.New(cfg, client.Options{Scheme: Scheme(), Mapper: mapper, HTTPClient: http})
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
@@ -65,16 +76,15 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Session, error) {
 	return &Session{Reader: c, writer: c, Namespace: namespace, Chosen: chosen}, nil
 }
 
-// mapper knows the kinds that the plugin reads, so that it need not ask the API
-// server for all that there are.
-func mapper() apimeta.RESTMapper {
+// wellKnown are the kinds that a plan reads, so that the API server need not be
+// asked each time where they are. It is asked about any other.
+func wellKnown() apimeta.RESTMapper {
 	m := apimeta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Pod", "Service", "ConfigMap", "Secret"} {
+	for _, kind := range []string{"Pod", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), apimeta.RESTScopeRoot)
 	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), apimeta.RESTScopeNamespace)
-	// The API server names it in this form; a plural made from the kind would do, too.
 	m.AddSpecific(dorisv1.GroupVersionKind(), resource("dorisclusters"), resource("doriscluster"), apimeta.RESTScopeNamespace)
 	return m
 }
