@@ -16,6 +16,11 @@ const (
 	// with this digest. It is consumed by the first write.
 	AnnotationApprove = Prefix + "approve"
 
+	// AnnotationRelease with the value "true" on a custom resource hands its
+	// workloads back: the operator gives up what it owns and does nothing more
+	// until the annotation is gone.
+	AnnotationRelease = Prefix + "release"
+
 	// AnnotationFoundNewCluster with the value "true" on the Pod of the first
 	// member lets it found a new, empty cluster although this one has been up
 	// before. It goes away with the Pod.
@@ -65,4 +70,11 @@ func Paused(annotations map[string]string) bool {
 	value, set := annotations[AnnotationPaused]
 	paused, err := strconv.ParseBool(value)
 	return set && (paused || err != nil)
+}
+
+// Released tells whether the annotations ask the operator to hand the workloads
+// back. Unlike a pause it changes something, so only a spelling of true counts.
+func Released(annotations map[string]string) bool {
+	released, err := strconv.ParseBool(annotations[AnnotationRelease])
+	return err == nil && released
 }

@@ -31,6 +31,10 @@ const (
 	// text where others can read it: in a field of the spec or in a Pod template.
 	ConditionPlaintextCredential = "PlaintextCredential" //nolint:gosec // the name of a condition
 
+	// ConditionReleased is True while the workloads are handed back and the operator
+	// does nothing.
+	ConditionReleased = "Released"
+
 	// ConditionFullySupported is False while the spec uses a field whose
 	// behaviour this version does not have. The message names the fields.
 	ConditionFullySupported = "FullySupported"
@@ -82,6 +86,9 @@ const (
 
 	// ReasonServing says that the data system answers its users.
 	ReasonServing = "Serving"
+
+	// ReasonReleasing says that the workloads are being handed back, or are.
+	ReasonReleasing = "Releasing"
 
 	// ReasonStaleApproval says that the consent given is for changes that are not
 	// held.

@@ -153,6 +153,69 @@ func (w *Writer) Adopt(ctx context.Context, step plan.Adopt) error {
 	return w.merge(ctx, step.Object, fields, step.Manager)
 }
 
+// Disown carries out one Disown step. The managed fields of other managers are not
+// in the cache, so the object is read first.
+func (w *Writer) Disown(ctx context.Context, step plan.Disown) error {
+	gvk, err := w.client.GroupVersionKindFor(step.Object)
+	if err != nil {
+		return fmt.Errorf("giving up %s: %w", step.Target(), err)
+	}
+	now, err := w.empty(gvk)
+	if err != nil {
+		return fmt.Errorf("giving up %s: %w", step.Target(), err)
+	}
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(step.Object), now); err != nil {
+		return fmt.Errorf("giving up %s: %w", step.Target(), err)
+	}
+	fields, err := Disowning(step, now)
+	if err != nil {
+		return err
+	}
+	return w.merge(ctx, step.Object, fields, step.Manager)
+}
+
+// Disowning returns the merge patch of a Disown step on the object as it is now.
+func Disowning(step plan.Disown, now client.Object) (map[string]any, error) {
+	fields := runtime.DeepCopyJSON(step.Fields)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	var others []metav1.ManagedFieldsEntry
+	for _, m := range now.GetManagedFields() {
+		if m.Manager != step.Manager {
+			others = append(others, m)
+		}
+	}
+	list, err := managedFields(others)
+	if err != nil {
+		return nil, fmt.Errorf("giving up %s: %w", step.Target(), err)
+	}
+	meta, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		fields["metadata"] = meta
+	}
+	meta["managedFields"] = list
+	return fields, nil
+}
+
+// managedFields are entries as they stand in a patch. None is one empty entry: an
+// empty list would change nothing.
+func managedFields(entries []metav1.ManagedFieldsEntry) ([]any, error) {
+	if len(entries) == 0 {
+		return []any{map[string]any{}}, nil
+	}
+	list := make([]any, 0, len(entries))
+	for i := range entries {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entries[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, u)
+	}
+	return list, nil
+}
+
 // Adoption returns the merge patch of an Adopt step on the object as it is now,
 // nil when there is nothing to move.
 func Adoption(engine *diff.Engine, step plan.Adopt, now client.Object) (map[string]any, error) {
@@ -163,13 +226,9 @@ func Adoption(engine *diff.Engine, step plan.Adopt, now client.Object) (map[stri
 	if !needed {
 		return nil, nil //nolint:nilnil // no patch is an answer
 	}
-	list := make([]any, 0, len(entries))
-	for _, m := range entries {
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m)
-		if err != nil {
-			return nil, fmt.Errorf("adopting %s: %w", step.Target(), err)
-		}
-		list = append(list, u)
+	list, err := managedFields(entries)
+	if err != nil {
+		return nil, fmt.Errorf("adopting %s: %w", step.Target(), err)
 	}
 	return map[string]any{"metadata": map[string]any{"managedFields": list}}, nil
 }
@@ -280,9 +339,25 @@ func (w *Writer) Evict(ctx context.Context, step plan.Evict) error {
 	case err == nil || apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsTooManyRequests(err):
-		return &BlockedError{Pod: step.Target(), Message: err.Error()}
+		return &BlockedError{Pod: step.Target(), Message: refusal(err)}
 	}
 	return fmt.Errorf("evicting %s: %w", step.Target(), err)
+}
+
+// refusal is what the API server says of a refused eviction, with the budget that
+// it names in the details.
+func refusal(err error) string {
+	said := err.Error()
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Details == nil {
+		return said
+	}
+	for _, c := range answer.Status().Details.Causes {
+		if c.Type == policyv1.DisruptionBudgetCause {
+			said += " " + c.Message
+		}
+	}
+	return said
 }
 
 // Status writes the status of now where it differs from before, which must be

@@ -205,7 +205,7 @@ func valueAt(obj any, p fieldpath.Path) string {
 	if v == nil {
 		return ""
 	}
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(redacted(v, p))
 	if err != nil {
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,10 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		}
 		var contested *apply.ContestedError
 		var blocked *apply.BlockedError
+		var notDone *plan.NotDoneError
 		switch {
 		case err == nil:
+		case errors.As(err, &notDone): // seen when the world is observed again
 		case errors.As(err, &contested):
 			rn.contested(contested)
 		case errors.As(err, &blocked):
@@ -47,11 +50,31 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 			rn.plan.Steps = []plan.Step{plan.Wait{On: step.Target(), Reason: string(corev1.NamespaceTerminatingCause), Message: "the namespace is being deleted"}}
 			return false
 		default:
-			rn.failure = &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
+			rn.failure = r.failed(rn, step, err)
 			return false
 		}
 	}
 	return wrote
+}
+
+// failed is what is said of a step that failed, in the words of the custom
+// resource where the system has them.
+func (r *Reconciler[O, W]) failed(rn *run[O, W], step plan.Step, err error) *status.Failure {
+	f := &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
+	applied, isApply := step.(plan.Apply)
+	explains, can := r.System.(Explainer[O])
+	if !isApply || !can {
+		return f
+	}
+	findings := explains.Explain(rn.obj, applied.Object, err)
+	if len(findings) == 0 {
+		return f
+	}
+	said := make([]string, 0, len(findings))
+	for _, f := range findings {
+		said = append(said, f.String())
+	}
+	return &status.Failure{Reason: findings[0].Reason, Err: errors.New(strings.Join(said, "; ")), Permanent: true}
 }
 
 // contested notes a step that was not carried out because it does not last.
@@ -79,6 +102,8 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		verb, err, ev = "patch", r.Writer.Patch(ctx, s), event.Updated(s.Target(), s.Reason)
 	case plan.Adopt:
 		verb, err, ev = "adopt", r.Writer.Adopt(ctx, s), event.Updated(s.Target(), s.Reason)
+	case plan.Disown:
+		verb, err, ev = "disown", r.Writer.Disown(ctx, s), event.Updated(s.Target(), s.Reason)
 	case plan.Delete:
 		verb, err, ev = "delete", r.Writer.Delete(ctx, s), event.Deleted(s.Target(), s.Reason)
 	case plan.Evict:

@@ -56,12 +56,19 @@ type System[O Object, W any] interface {
 	Report(obj O, world W, p plan.Plan, now time.Time) status.Health
 }
 
+// Explainer is a System that can put a refusal of the API server into the words of
+// its custom resource. It returns nothing where it cannot.
+type Explainer[O Object] interface {
+	Explain(obj O, applied client.Object, err error) []plan.Finding
+}
+
 // Writer carries out what was planned; *apply.Writer is the real one.
 type Writer interface { //nolint:interfacebloat // one method for each kind of write
 	// Apply and Status tell whether a request was made.
 	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
 	Patch(ctx context.Context, step plan.Patch) error
 	Adopt(ctx context.Context, step plan.Adopt) error
+	Disown(ctx context.Context, step plan.Disown) error
 	Delete(ctx context.Context, step plan.Delete) error
 	Evict(ctx context.Context, step plan.Evict) error
 	Status(ctx context.Context, before, now client.Object) (bool, error)
@@ -86,6 +93,8 @@ type Parts[O Object, W any] struct {
 	Writer        Writer
 	Emit          func(O, event.Event)
 	Now           func() time.Time
+	// Rival tells whether another operator is at work; nil when there can be none.
+	Rival *observe.Rival
 	// Timeout bounds observing, planning and applying. What is left of the
 	// reconcile's own deadline after it is for the report.
 	Timeout time.Duration
@@ -96,6 +105,7 @@ type Reconciler[O Object, W any] struct {
 	Parts[O, W]
 	conflicts workqueue.TypedRateLimiter[reconcile.Request]
 	restless  *restless
+	rivalry   *rivalry
 	metrics   metrics
 }
 
@@ -105,6 +115,7 @@ func NewReconciler[O Object, W any](p Parts[O, W]) *Reconciler[O, W] {
 		Parts:     p,
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Minute),
 		restless:  newRestless(p.Now),
+		rivalry:   newRivalry(p.Now),
 		metrics:   metrics{system: p.Name},
 	}
 }
@@ -138,6 +149,9 @@ func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request)
 		r.forget(req)
 		return reconcile.Result{}, nil
 	}
+	if holder := r.Rival.Holder(); holder != "" {
+		return r.yield(ctx, req, obj, holder)
+	}
 	if wait := r.restless.pause(req, obj); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -156,6 +170,7 @@ func (r *Reconciler[O, W]) forget(req reconcile.Request) {
 	r.Writer.Forget(req.NamespacedName)
 	r.conflicts.Forget(req)
 	r.restless.forget(req)
+	r.rivalry.forget(req)
 }
 
 // passes observes, plans and applies until nothing is left to do now.
@@ -189,6 +204,8 @@ const (
 	reasonNotSettling = "NotSettling"
 	// reasonContested says that somebody else keeps changing an owned field.
 	reasonContested = "Contested"
+	// reasonOtherOperator says that another operator is at work on the same kind.
+	reasonOtherOperator = "OtherOperatorRunning"
 	// reasonDisruptionBudget says that an eviction was refused.
 	reasonDisruptionBudget = "DisruptionBudget"
 )

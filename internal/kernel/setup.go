@@ -52,12 +52,21 @@ type Registration[O Object, W any] struct {
 	Timeout time.Duration
 	// Engine compares objects; shared by all systems.
 	Engine *diff.Engine
+	// RivalLease is the name of the lease by which another operator for the same
+	// kind says that it is at work; empty when there is none.
+	RivalLease string
 	// Clock is time.Now unless a test says otherwise.
 	Clock func() time.Time
 	// Around, if it is set, puts something around what writes: for tests, which
 	// prove by a faulty writer that its faults are noticed.
 	Around func(Writer) Writer
+
+	rival *observe.Rival
 }
+
+// rivalPatience is how long the start waits to see whether another operator is
+// at work.
+const rivalPatience = 10 * time.Second
 
 // reportTime is what a reconcile that ran into its timeout has left to say so.
 const reportTime = 15 * time.Second
@@ -83,6 +92,13 @@ func (reg Registration[O, W]) Run(ctx context.Context, mgr manager.Manager, name
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if reg.RivalLease != "" {
+		reg.rival = observe.NewRival(reg.RivalLease, reg.Clock, mgr.GetLogger().WithValues("system", reg.Name))
+		watching := make(chan error, 1)
+		go func() { watching <- reg.rival.Run(ctx, mgr.GetConfig()) }()
+		defer func() { cancel(); <-watching }()
+		reg.rival.Await(ctx, rivalPatience)
+	}
 	failed := make(chan error, len(namespaces))
 	for _, ns := range namespaces {
 		go func() { failed <- reg.runIn(ctx, mgr, ns) }()
@@ -244,7 +260,7 @@ func (reg Registration[O, W]) controller(mgr manager.Manager, objects cache.Cach
 		Emit: func(o O, e event.Event) {
 			recorder.Eventf(o, related(e), e.Type, e.Reason, e.Action, "%s", e.Message)
 		},
-		Now: reg.Clock, Timeout: reg.Timeout,
+		Now: reg.Clock, Timeout: reg.Timeout, Rival: reg.rival,
 	})
 	name := reg.Name
 	if namespace != metav1.NamespaceAll {

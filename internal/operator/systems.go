@@ -57,7 +57,7 @@ func registry(d dependencies) []struct {
 			Name: "doriscluster", Manager: doris.FieldManager, Engine: engine, Workers: d.workers,
 			New:     func() *dorisv1.DorisCluster { return &dorisv1.DorisCluster{} },
 			System:  d.doris(engine),
-			Watches: doris.Watches(),
+			Watches: doris.Watches(), RivalLease: doris.UpstreamLease,
 			Around:  d.around.Writer,
 		}.Run},
 	}

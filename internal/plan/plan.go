@@ -122,7 +122,7 @@ type Finding struct {
 func (f Finding) String() string { return f.Field + ": " + f.Message }
 
 // Step is one thing to do now. The set of steps is closed: Apply, Patch, Adopt,
-// Delete, Evict, Call and Wait.
+// Disown, Delete, Evict, Call and Wait.
 type Step interface {
 	// Why is a short sentence for logs and events.
 	Why() string
@@ -171,6 +171,17 @@ type Adopt struct {
 	Reason   string
 }
 
+// Disown gives up all fields that a manager owns in an object, without changing
+// them, and changes some others: the object is somebody else's from then on.
+type Disown struct {
+	// Object is the observed object.
+	Object client.Object
+	// Fields is a merge patch without preconditions.
+	Fields  map[string]any
+	Manager string
+	Reason  string
+}
+
 // Delete removes one object, only if it still is the one that was observed.
 type Delete struct {
 	Object client.Object
@@ -204,6 +215,8 @@ type Wait struct {
 	Message string
 	// Recheck is set when no event announces the end of the wait.
 	Recheck time.Duration
+	// Person tells that it does not end by itself: a person has to do something.
+	Person bool
 }
 
 // Why says what the step is for.
@@ -223,6 +236,12 @@ func (a Adopt) Why() string { return a.Reason }
 
 // Target is the object whose fields get another owner.
 func (a Adopt) Target() Ref { return RefOf(a.Object) }
+
+// Why says what the step is for.
+func (d Disown) Why() string { return d.Reason }
+
+// Target is the object that is given up.
+func (d Disown) Target() Ref { return RefOf(d.Object) }
 
 // Why says what the step is for.
 func (d Delete) Why() string { return d.Reason }
@@ -251,6 +270,7 @@ func (w Wait) Target() Ref { return w.On }
 func (Apply) step()  {}
 func (Patch) step()  {}
 func (Adopt) step()  {}
+func (Disown) step() {}
 func (Delete) step() {}
 func (Evict) step()  {}
 func (Call) step()   {}

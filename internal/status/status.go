@@ -145,10 +145,20 @@ func stalled(in Input) Verdict {
 	if refused := in.Plan.Refused(); len(refused) > 0 {
 		return Verdict{True: true, Reason: refused[0].Reason, Message: shorten(messages(refused))}
 	}
+	if in.Failure == nil {
+		if missing := forPersons(in.Plan.Waits()); len(missing) > 0 {
+			return Verdict{True: true, Reason: missing[0].Reason, Message: missing[0].Message}
+		}
+	}
 	if in.Paused && wouldWrite(in.Plan) {
 		return Verdict{True: true, Reason: meta.ReasonPaused, Message: fmt.Sprintf("changes wait until the annotation %s is removed", meta.AnnotationPaused)}
 	}
 	return Verdict{}
+}
+
+// forPersons are the waits that do not end by themselves.
+func forPersons(waits []plan.Wait) []plan.Wait {
+	return slices.DeleteFunc(slices.Clone(waits), func(w plan.Wait) bool { return !w.Person })
 }
 
 // wouldWrite tells whether a plan has anything to carry out.

@@ -147,6 +147,13 @@ func (w *writer[O, W]) Adopt(_ context.Context, step plan.Adopt) error {
 	})
 }
 
+// Disown implements kernel.Writer.
+func (w *writer[O, W]) Disown(_ context.Context, step plan.Disown) error {
+	return w.merge("disown", step.Object, step.Manager, func(now client.Object) (map[string]any, error) {
+		return apply.Disowning(step, now)
+	})
+}
+
 // merge makes a merge patch with the preconditions of the real writer.
 func (w *writer[O, W]) merge(verb string, observed client.Object, manager string, fields func(now client.Object) (map[string]any, error)) error {
 	key, err := w.r.Cluster.key(observed)

@@ -32,6 +32,9 @@ type accepted struct {
 	Backend  BackendConfig  `json:"backend"`
 	// Content names the copy of each ConfigMap that the Pods mount.
 	Content map[string]string `json:"content,omitempty"`
+	// Live names the copies that were accepted since then without a new template,
+	// where they differ: their settings are set in the running processes.
+	Live map[string]string `json:"live,omitempty"`
 	// Restart is the request for a restart that was last acted on.
 	Restart restart `json:"restart"`
 }
@@ -149,7 +152,6 @@ func (a accepted) render(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, w
 	if !ok {
 		panic(fmt.Sprintf("component %q is not rendered", kind)) // the caller has looked
 	}
-	delete(built.StatefulSet.Annotations, meta.AnnotationInputs)
 	if a.Restart.Rendered != "" {
 		annotateTemplate(built.StatefulSet, restartKey(kind), a.Restart.Rendered)
 	}

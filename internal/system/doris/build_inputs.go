@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-
-	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 )
 
-// inputDigests say what an object was rendered from, in the annotation
+// inputDigests say what a Service was rendered from, in the annotation
 // AnnotationInputs beside it: one digest of the spec and one of the settings that
 // were read from ConfigMaps. An object that differs although both are as they
 // were was edited by somebody else. The annotation is on the object and not in
@@ -41,31 +39,6 @@ func readDigests(annotation string) (d inputDigests, ok bool) {
 	return inputDigests{spec: parts[1], config: parts[2]}, true
 }
 
-// templateInputs digests what the StatefulSet of the component is rendered from.
-// The number of replicas and the Service for clients are not in it: an edit of
-// those says nothing about the Pod template.
-func (c component) templateInputs() inputDigests {
-	shared := c.dc.Spec.DeepCopy()
-	shared.FeSpec, shared.BeSpec, shared.CnSpec, shared.BrokerSpec = nil, nil, nil, nil
-	if shared.AdminUser != nil {
-		shared.AdminUser.Password = ""
-	}
-	// Asked for at reconcile, not rendered.
-	shared.EnableRestartWhenConfigChange, shared.RuntimeConfigPersistence, shared.ConfigUpdatePolicy = false, nil, ""
-	own := struct {
-		Shared *dorisv1.DorisClusterSpec
-		FE     *dorisv1.FeSpec `json:",omitempty"`
-		BE     *dorisv1.BeSpec `json:",omitempty"`
-	}{Shared: shared, FE: c.fe.DeepCopy(), BE: c.be.DeepCopy()}
-	if own.FE != nil {
-		own.FE.Replicas, own.FE.Service = nil, nil
-	}
-	if own.BE != nil {
-		own.BE.Replicas, own.BE.Service = nil, nil
-	}
-	return inputDigests{spec: digest(own), config: digest(c.settings())}
-}
-
 // serviceInputs digests what the Service for clients is rendered from.
 func (c component) serviceInputs() inputDigests {
 	return inputDigests{spec: digest(serviceOf(c.spec)), config: digest(c.ports)}
@@ -74,13 +47,6 @@ func (c component) serviceInputs() inputDigests {
 // portInputs digests what the internal Service is rendered from.
 func (c component) portInputs() inputDigests {
 	return inputDigests{spec: digest(nil), config: digest([]any{c.ports, c.alive})}
-}
-
-// settings are what was read from ConfigMaps for the component.
-func (c component) settings() any {
-	return []any{
-		c.ports, c.alive, c.health, c.fqdn, c.tls, c.dataDirs, c.krb5Conf, c.graceSeconds, c.feQueryPort,
-	}
 }
 
 // digest is short: it tells two versions of one input apart, and guards nothing.

@@ -45,7 +45,6 @@ func (c component) frame(template corev1.PodTemplateSpec, claims []corev1.Persis
 	}
 	set.Annotations = map[string]string{
 		meta.AnnotationRevision: strconv.Itoa(c.in.Revision),
-		meta.AnnotationInputs:   c.templateInputs().String(),
 	}
 	return set
 }

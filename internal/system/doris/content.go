@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,6 +31,14 @@ type content struct {
 	// lost tells that the copy of what the Pods have is gone and cannot be made
 	// again: what was read from it is in the record.
 	lost bool
+	// live names the copies that the Pods shall have without mounting them, where
+	// they differ from those in copies; liveMaps is their content.
+	live     map[string]string
+	liveMaps map[string]*corev1.ConfigMap
+	// changed are the differences of a changed content, and judged is how the
+	// nodes stand to it; for the policy Auto only.
+	changed []plan.Change
+	judged  judgement
 }
 
 // contentNamed is the content of the copies that a record names.
@@ -54,10 +63,11 @@ func (p planner) contentOf(kind dorisv1.ComponentType) content {
 	if set == nil {
 		recorded, known = p.contentInStatus(kind)
 	}
+	newest := recorded.newest()
 	current := content{maps: map[string]*corev1.ConfigMap{}, copies: map[string]string{}}
 	var changed []string
 	for _, name := range mountedMaps(p.dc, kind) {
-		now, had := p.world.ConfigMaps[name], recorded.Content[name]
+		now, had := p.world.ConfigMaps[name], newest[name]
 		if now == nil { // gone: what the Pods have stays theirs
 			if was := p.world.OwnMaps[had]; was != nil {
 				current.add(name, was, had)
@@ -69,18 +79,49 @@ func (p planner) contentOf(kind dorisv1.ComponentType) content {
 			changed = append(changed, name)
 		}
 	}
-	if len(changed) == 0 || p.followsContent(kind, set != nil, changed, recorded, &current) {
-		return current
+	if len(changed) > 0 {
+		follow, mount := p.followsContent(kind, set, changed, recorded, &current)
+		if mount {
+			return current
+		}
+		if !follow {
+			current.keep(changed, recorded.newest(), p.world.OwnMaps)
+		}
 	}
-	current.keep(changed, recorded, p.world.OwnMaps)
+	p.reloaded(kind, set, recorded, &current)
 	return current
 }
 
+// reloaded keeps what is mounted where the content that the Pods shall have is
+// set in their processes. A node that cannot be told needs the content mounted.
+func (p planner) reloaded(kind dorisv1.ComponentType, set *appsv1.StatefulSet, recorded accepted, c *content) {
+	if set == nil || c.lost || maps.Equal(c.copies, recorded.Content) {
+		return
+	}
+	live := map[string]string{}
+	for name, copied := range c.copies {
+		if had := recorded.Content[name]; had != "" && had != copied && p.world.OwnMaps[had] != nil {
+			live[name] = copied
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	if !c.held && len(c.changed) == 0 && p.judge(kind, set, recorded, c.maps, c.copies).road == restarts {
+		return
+	}
+	c.live, c.liveMaps = live, map[string]*corev1.ConfigMap{}
+	for name := range live {
+		c.liveMaps[name] = c.maps[name]
+		c.add(name, p.world.OwnMaps[recorded.Content[name]], recorded.Content[name])
+	}
+}
+
 // keep goes back to the content that was recorded.
-func (c *content) keep(names []string, recorded accepted, copies map[string]*corev1.ConfigMap) {
+func (c *content) keep(names []string, recorded map[string]string, copies map[string]*corev1.ConfigMap) {
 	c.held = true
 	for _, name := range names {
-		had := recorded.Content[name]
+		had := recorded[name]
 		if was := copies[had]; was != nil {
 			c.add(name, was, had)
 			continue
@@ -96,21 +137,26 @@ func (c *content) add(name string, cm *corev1.ConfigMap, copied string) {
 }
 
 // followsContent tells whether the Pods of a component shall get the changed
-// content, and lists the changes that they shall not get unasked.
-func (p planner) followsContent(kind dorisv1.ComponentType, exists bool, names []string, recorded accepted, now *content) bool {
-	if !exists {
-		return false
+// content, and whether by a new template; it lists the changes that they shall not
+// get unasked.
+func (p planner) followsContent(kind dorisv1.ComponentType, set *appsv1.StatefulSet, names []string, recorded accepted, now *content) (follow, mount bool) {
+	if set == nil {
+		return false, false
 	}
-	if updatePolicy(p.dc) == dorisv1.ConfigUpdateRestart {
-		return true
+	policy := p.policyFor(kind, recorded)
+	if policy == dorisv1.ConfigUpdateRestart {
+		return true, true
 	}
 	var changes []plan.Change
 	for _, name := range names {
-		changes = append(changes, contentChanges(p.dc, kind, p.world.OwnMaps[recorded.Content[name]], now.maps[name])...)
+		changes = append(changes, contentChanges(p.dc, kind, p.world.OwnMaps[recorded.newest()[name]], now.maps[name])...)
 	}
-	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	if policy == dorisv1.ConfigUpdateAuto {
+		now.changed = changes
+		return p.followsLive(kind, set, recorded, now)
+	}
 	now.approved = p.build.Hold(plan.Consents(set), changes)
-	return now.approved
+	return now.approved, now.approved
 }
 
 // updatePolicy is what a changed configuration file leads to.
@@ -179,6 +225,9 @@ func (p planner) wantCopies(c content) {
 	names := map[string]*corev1.ConfigMap{}
 	for name, cm := range c.maps {
 		names[c.copies[name]] = copyOf(p.dc, cm, c.copies[name])
+	}
+	for name, cm := range c.liveMaps {
+		names[c.live[name]] = copyOf(p.dc, cm, c.live[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name].Name == "" || p.copied[name] {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/conf"
 )
@@ -64,7 +65,7 @@ func confChanges(path, before, after string, add func(path, from, to string)) {
 			continue
 		}
 		found = true
-		if sensitive(key) {
+		if diff.Sensitive(key) {
 			from, to = withheldIf(had), withheldIf(has)
 		}
 		add(path+"."+key, from, to)
@@ -80,17 +81,6 @@ func settingsIn(text string) map[string]string {
 		settings[e.Key] = e.Value // the last one counts
 	}
 	return settings
-}
-
-// sensitive tells whether the value of a setting may be a credential, by its name.
-func sensitive(key string) bool {
-	key = strings.ToLower(key)
-	for _, word := range []string{"password", "passwd", "secret", "token", "access_key", "credential"} {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
 }
 
 func withheldIf(there bool) string {

@@ -3,6 +3,8 @@ package doris
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,12 +28,17 @@ type World struct {
 	OwnSecrets   map[string]*corev1.Secret
 	// Kept names the sets of components that are not built yet.
 	Kept []string
+	// FrontendClaims is how many frontends have claims.
+	FrontendClaims int
 	// Pods of each component, in the order of their names.
 	Pods map[string][]corev1.Pod
 	// ConfigMaps that the spec names; nil for one that does not exist.
 	ConfigMaps map[string]*corev1.ConfigMap
 	// Secrets that the spec names, and whether they exist.
 	Secrets map[string]bool
+	// Nodes is what the nodes of Pods said of their settings, of those that had to
+	// be asked.
+	Nodes map[string]NodeReport
 }
 
 // Watches lists the kinds whose objects belong to a DorisCluster.
@@ -43,6 +50,7 @@ func Watches() []observe.Watch {
 		{Object: &corev1.Service{}, Selector: own, Owner: byReference},
 		{Object: &corev1.ConfigMap{}, Selector: own, Owner: byReference},
 		{Object: &corev1.Secret{}, Selector: own, Owner: byReference},
+		{Object: &corev1.PersistentVolumeClaim{}, Selector: own, Owner: claimOwner},
 		{Object: &corev1.Pod{}, Selector: pods, Owner: func(o client.Object) string { return o.GetLabels()[dorisv1.LabelCluster] }},
 	}
 }
@@ -66,8 +74,11 @@ func ownerName(refs []metav1.OwnerReference) string {
 
 // OwnerOf tells to which DorisCluster an object of any watched kind belongs.
 func OwnerOf(o client.Object) string {
-	if _, isPod := o.(*corev1.Pod); isPod {
+	switch o.(type) {
+	case *corev1.Pod:
 		return o.GetLabels()[dorisv1.LabelCluster]
+	case *corev1.PersistentVolumeClaim:
+		return claimOwner(o)
 	}
 	return ownerName(o.GetOwnerReferences())
 }
@@ -80,6 +91,9 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		Pods: map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
 	}
 	if err := observeOwned(ctx, r, dc, w); err != nil {
+		return World{}, err
+	}
+	if err := observeClaims(ctx, r, dc, &w); err != nil {
 		return World{}, err
 	}
 	var err error
@@ -101,6 +115,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		}
 		w.Secrets[name] = secret != nil
 	}
+	s.observeNodes(ctx, dc, &w)
 	return w, nil
 }
 
@@ -152,6 +167,36 @@ func observeCopies(ctx context.Context, r observe.Reader, w World) error {
 		}
 	}
 	return nil
+}
+
+// observeClaims counts the frontends that have claims. The name of a claim is that
+// of its template, of the set and the ordinal.
+func observeClaims(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w *World) error {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.Owned(ctx, claims); err != nil {
+		return fmt.Errorf("listing claims: %w", err)
+	}
+	set := "-" + StatefulSetName(dc.Name, dorisv1.ComponentFE) + "-"
+	ordinals := map[int]bool{}
+	for i := range claims.Items {
+		name := claims.Items[i].Name
+		if n := ordinalOf(name); n >= 0 && claims.Items[i].DeletionTimestamp == nil && strings.HasSuffix(name, set+strconv.Itoa(n)) {
+			ordinals[n] = true
+		}
+	}
+	w.FrontendClaims = len(ordinals)
+	return nil
+}
+
+// claimOwner tells to which DorisCluster a claim belongs: the StatefulSet
+// controller gives claims the labels by which Pods are selected.
+func claimOwner(o client.Object) string {
+	labels := o.GetLabels()
+	name, ours := strings.CutSuffix(labels[dorisv1.LabelOwner], "-"+labels[dorisv1.LabelComponent])
+	if !ours {
+		return ""
+	}
+	return name
 }
 
 // observeKept lists the sets of components that only the existing operator makes.

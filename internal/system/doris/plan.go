@@ -6,10 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -21,11 +23,11 @@ import (
 // Plan decides what to do. It reads from top to bottom like the life of a
 // cluster: shared objects, frontends, the gate, backends, Pods to be replaced.
 func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan, error) {
-	p := planner{
-		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
-		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
+	p := s.planner(dc, w)
+	if released(dc) {
+		p.release()
+		return p.build.Plan()
 	}
-	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
 	contents := p.contents()
 	objects, findings := Desired(dc, p.inputs(contents))
 	p.build.Find(findings...)
@@ -52,7 +54,19 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 	if err := p.roll(); err != nil {
 		return plan.Plan{}, err
 	}
-	return p.build.Plan()
+	built, err := p.build.Plan()
+	return p.rechecked(built), err
+}
+
+// planner returns what plans for a cluster.
+func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
+	p := planner{
+		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
+		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
+		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{},
+	}
+	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
+	return p
 }
 
 // planner is the state of one planning.
@@ -69,6 +83,13 @@ type planner struct {
 	known map[string]*corev1.ConfigMap
 	// copied are the copies of ConfigMaps that are in the plan already.
 	copied map[string]bool
+	// asked, if it is not nil, collects the nodes that have to be asked; rechecks
+	// are what no event tells the end of.
+	asked    map[string]question
+	rechecks map[plan.Ref]string
+	// mustGo are Pods whose template is right and whose process is not: only a
+	// start brings back a default that is not known.
+	mustGo map[string]bool
 }
 
 // contents are what each component mounts of ConfigMaps.
@@ -81,6 +102,9 @@ func (p planner) contents() map[dorisv1.ComponentType]content {
 		out[kind] = p.contentOf(kind)
 		for name, copied := range out[kind].copies {
 			p.known[copied] = out[kind].maps[name]
+		}
+		for name, copied := range out[kind].live {
+			p.known[copied] = out[kind].liveMaps[name]
 		}
 	}
 	return out
@@ -100,8 +124,14 @@ func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
 }
 
 // bootstrapped tells whether the frontends have served: the record says so, or
-// one of them serves now, or the set was made by somebody else before us.
+// one of them serves now, or the set was made by somebody else before us, or the
+// claims of several are there, which are made only then. (The claims outlive the
+// resource: one that is made again must start all of them, since a majority of
+// those that knew each other has to meet.)
 func (p planner) bootstrapped() bool {
+	if p.world.FrontendClaims > 1 {
+		return true
+	}
 	if p.world.OwnMaps[BootstrapConfigMapName(p.dc.Name)] != nil || servingFrontends(p.world) > 0 {
 		return true
 	}
@@ -110,10 +140,16 @@ func (p planner) bootstrapped() bool {
 }
 
 // pinned tells whether a set was rendered or taken over by us. One that was not is
-// taken over as it is. The template of one that we rendered tells it too, should
-// somebody take our annotations away.
+// taken over as it is. Should somebody take our annotations away, the template
+// that we rendered and the ownership of its fields tell it too.
 func pinned(set *appsv1.StatefulSet) bool {
-	return set.Annotations[meta.AnnotationRevision] != "" || set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
+	if set.Annotations[meta.AnnotationRevision] != "" {
+		return true
+	}
+	owns := slices.ContainsFunc(set.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == FieldManager && m.Operation == metav1.ManagedFieldsOperationApply
+	})
+	return owns && set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
 }
 
 func (p planner) want(rendered, live client.Object, reason string) {
@@ -142,9 +178,16 @@ func (p planner) barriers(c Component, missing []Missing) error {
 			Message: "backends are made when a frontend serves",
 		})
 	}
-	for _, m := range missing {
-		p.build.Wait(plan.Wait{On: m.On, Reason: meta.ReasonMissingReference, Message: m.Message})
+	if len(missing) == 0 {
+		return nil
 	}
+	messages := make([]string, 0, len(missing))
+	for _, m := range missing {
+		messages = append(messages, m.Message)
+	}
+	p.build.Wait(plan.Wait{
+		On: missing[0].On, Reason: meta.ReasonMissingReference, Message: strings.Join(messages, "; "), Person: true,
+	})
 	return nil
 }
 
@@ -190,7 +233,16 @@ func (p planner) component(c Component, w workload, has content) error {
 	if err := p.additions(w, target); err != nil {
 		return err
 	}
-	replicas := p.replicas(c)
+	if err := p.carryOut(w, target, p.replicas(c)); err != nil {
+		return err
+	}
+	p.sayContent(w, has)
+	p.reload(w)
+	return nil
+}
+
+// carryOut plans the set itself.
+func (p planner) carryOut(w workload, target *appsv1.StatefulSet, replicas int32) error {
 	if w.untouched && !w.changes && w.live != nil && w.revision == 0 {
 		p.remaining(w)
 		return p.asItIs(w, target, replicas)
@@ -205,7 +257,7 @@ func (w workload) mark(target *appsv1.StatefulSet) {
 		return // as it was found, or as it was made at first
 	}
 	if w.live != nil && !w.changes {
-		if text := w.live.Annotations[meta.AnnotationAccepted]; text != "" {
+		if text := w.live.Annotations[meta.AnnotationAccepted]; text != "" && maps.Equal(w.recorded.Live, w.target.Live) {
 			target.Annotations[meta.AnnotationAccepted] = text // word for word
 		}
 		if was := w.live.Spec.Template.Annotations[meta.AnnotationTemplate]; was != "" {
@@ -292,7 +344,7 @@ func (p planner) replicas(c Component) int32 {
 	has := *set.Spec.Replicas
 	cause := p.causeByOwner(set)(replicasPath)
 	finding := plan.Finding{
-		Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: meta.ReasonNotSupportedYet,
+		Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: reasonCannotShrink,
 		Message: fmt.Sprintf("scaling in from %d to %d needs the members to be taken out of the database first, which this version does not do; %d stay", has, c.FullReplicas, has),
 	}
 	if cause == plan.CauseDrift {
@@ -316,7 +368,7 @@ func (p planner) removed() {
 			continue
 		}
 		p.build.Find(plan.Finding{
-			Severity: plan.Unsupported, Field: "spec." + string(c) + "Spec", Reason: meta.ReasonNotSupportedYet,
+			Severity: plan.Unsupported, Field: "spec." + string(c) + "Spec", Reason: reasonCannotShrink,
 			Message: "the component is gone from the spec and its Pods still run: removing it needs its members to be taken out of the database first, which this version does not do. Put the field back, or delete StatefulSet " + set.Name + " by hand",
 		})
 	}

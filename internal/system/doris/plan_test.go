@@ -176,8 +176,8 @@ func TestMissingReferencesAreWaitedForByName(t *testing.T) {
 				if !strings.Contains(waits[0].Message, part) {
 					t.Errorf("message %q does not hold %q", waits[0].Message, part)
 				}
-				if !strings.Contains(condition(w.dc, meta.ConditionReconciling), part) {
-					t.Errorf("condition %q does not hold %q", condition(w.dc, meta.ConditionReconciling), part)
+				if !strings.Contains(condition(w.dc, meta.ConditionStalled), part) {
+					t.Errorf("condition %q does not hold %q", condition(w.dc, meta.ConditionStalled), part)
 				}
 			}
 			if strings.HasPrefix(tc.create, "kind: Secret") {
@@ -612,33 +612,29 @@ func TestAStrangersTemplateIsHeldUntilTheSpecChanges(t *testing.T) {
 	}
 }
 
-func TestNoSecretGoesIntoADigest(t *testing.T) {
+func TestNoSecretGoesIntoARecord(t *testing.T) {
 	dc := &dorisv1.DorisCluster{}
 	dc.Name = "doris"
 	dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "admin", Password: "one"}
 	dc.Spec.FeSpec = &dorisv1.FeSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
 	dc.Spec.BeSpec = &dorisv1.BeSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
-	inputs := func() []string {
-		objects, _ := Desired(dc, Inputs{Revision: LatestRevision})
+	records := func() []string {
 		var out []string
-		for _, c := range objects.Components {
-			out = append(out, c.StatefulSet.Annotations[meta.AnnotationInputs])
-			for _, s := range c.Services {
-				out = append(out, s.Annotations[meta.AnnotationInputs])
-			}
-		}
-		for _, s := range objects.Secrets {
-			out = append(out, s.Annotations[meta.AnnotationInputs])
+		for _, kind := range rendered {
+			record := accepting(dc, kind, FrontendConfig{}, BackendConfig{}, nil)
+			set := record.render(dc, kind, rendering{revision: LatestRevision}).StatefulSet
+			stamp(set, nil)
+			out = append(out, record.String(), set.Spec.Template.Annotations[meta.AnnotationTemplate])
 		}
 		return out
 	}
-	one := inputs()
+	one := records()
 	dc.Spec.AdminUser.Password = "two"
-	if diff := cmp.Diff(one, inputs()); diff != "" {
-		t.Errorf("the password shows in a digest:\n%s", diff)
+	if diff := cmp.Diff(one, records()); diff != "" {
+		t.Errorf("the password shows in a record:\n%s", diff)
 	}
 	dc.Spec.AdminUser.Name = "root"
-	if cmp.Equal(one, inputs()) {
+	if cmp.Equal(one, records()) {
 		t.Error("the name of the account shows nowhere: the test sees nothing")
 	}
 }

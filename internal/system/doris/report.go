@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -25,8 +26,8 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	dc.Status.Workloads = workloadsOf(dc, w)
 	return status.Health{
 		Available: availability(dc, w, fe, be),
-		Complete:  completeness(dc, fe, be),
-		Extra:     extraConditions(p),
+		Complete:  completeness(dc, p, fe, be),
+		Extra:     extraConditions(dc, w, p),
 	}
 }
 
@@ -39,7 +40,7 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 	}
 	name := StatefulSetName(dc.Name, c)
 	set := w.StatefulSets[name]
-	m := membersOf(set, w.Pods[string(c)], name, int(replicasOf(spec)), set != nil && edited(p, set))
+	m := membersOf(set, w.Pods[string(c)], name, expected(spec, set), set != nil && edited(p, set))
 	out := dorisv1.ComponentStatus{
 		AccessService:     AccessServiceName(dc.Name, c),
 		RunningInstances:  m.running,
@@ -55,6 +56,16 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
 	*slot = &out
 	return m
+}
+
+// expected is how many Pods a component shall have: those that the spec asks for,
+// or those that its set has, where they may not go.
+func expected(spec *dorisv1.BaseSpec, set *appsv1.StatefulSet) int {
+	n := int(replicasOf(spec))
+	if set != nil && set.Spec.Replicas != nil {
+		n = max(n, int(*set.Spec.Replicas))
+	}
+	return n
 }
 
 // workloadsOf records what the sets are rendered by. What was recorded of one that
@@ -152,8 +163,8 @@ func availability(dc *dorisv1.DorisCluster, w World, fe, be members) status.Verd
 	return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends and backends serve"}
 }
 
-func completeness(dc *dorisv1.DorisCluster, fe, be members) status.Verdict {
-	var missing []string
+func completeness(dc *dorisv1.DorisCluster, p plan.Plan, fe, be members) status.Verdict {
+	missing := undone(p)
 	for _, c := range []struct {
 		name    string
 		present bool
@@ -169,10 +180,28 @@ func completeness(dc *dorisv1.DorisCluster, fe, be members) status.Verdict {
 		missing = append(missing, part+because(c.m))
 	}
 	if len(missing) > 0 {
-		return status.Verdict{Reason: meta.ReasonMembersNotReady, Message: strings.Join(missing, "; ")}
+		reason := meta.ReasonMembersNotReady
+		if len(undone(p)) == len(missing) {
+			reason = reasonCannotShrink
+		}
+		return status.Verdict{Reason: reason, Message: strings.Join(missing, "; ")}
 	}
 	return status.Verdict{True: true, Reason: meta.ReasonReconciled, Message: "every member is ready"}
 }
+
+// undone names what the spec asks for and this version does not do.
+func undone(p plan.Plan) []string {
+	var out []string
+	for _, f := range p.Unsupported() {
+		if f.Reason == reasonCannotShrink {
+			out = append(out, f.String())
+		}
+	}
+	return out
+}
+
+// reasonCannotShrink says that members would have to leave the database.
+const reasonCannotShrink = "ScaleInNotSupported"
 
 func because(m members) string {
 	if m.trouble == "" {
@@ -181,14 +210,40 @@ func because(m members) string {
 	return " (" + m.trouble + ")"
 }
 
-// extraConditions are those that only Doris has, from the warnings of the plan.
-func extraConditions(p plan.Plan) map[string]status.Verdict {
+// extraConditions are those that only some clusters have.
+func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan) map[string]status.Verdict {
+	extra := map[string]status.Verdict{}
 	for _, f := range p.Findings {
 		if f.Severity == plan.Warning && f.Reason == meta.ReasonDeprecatedField {
-			return map[string]status.Verdict{
-				meta.ConditionPlaintextCredential: {True: true, Reason: meta.ReasonDeprecatedField, Message: f.String()},
+			extra[meta.ConditionPlaintextCredential] = status.Verdict{True: true, Reason: meta.ReasonDeprecatedField, Message: f.String()}
+		}
+	}
+	if sets := plaintextIn(w); len(sets) > 0 {
+		extra[meta.ConditionPlaintextCredential] = status.Verdict{
+			True: true, Reason: meta.ReasonTakenOver,
+			Message: "the Pod template of " + strings.Join(sets, ", ") + " holds a password in an environment variable, as the operator that made it does; the newer rendering that is offered mounts a Secret instead",
+		}
+	}
+	if released(dc) && len(p.Waits()) == 0 {
+		extra[meta.ConditionReleased] = status.Verdict{
+			True: true, Reason: meta.ReasonReleasing,
+			Message: "the workloads are handed back; nothing is done until the annotation " + meta.AnnotationRelease + " is gone",
+		}
+	}
+	syncCondition(dc, w, extra)
+	return extra
+}
+
+// plaintextIn names the sets whose template holds a password.
+func plaintextIn(w World) []string {
+	var names []string
+	for _, name := range sortedKeys(w.StatefulSets) {
+		for _, c := range w.StatefulSets[name].Spec.Template.Spec.Containers {
+			if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envPassword && e.Value != "" }) {
+				names = append(names, name)
+				break
 			}
 		}
 	}
-	return nil
+	return names
 }

@@ -34,6 +34,10 @@ func (p planner) roll() error {
 		}
 		r.add(set, p.world.Pods[string(c)], pinned(set), edited(built, set))
 	}
+	for i := range r.members {
+		m := &r.members[i]
+		m.Outdated = m.Outdated || p.mustGo[m.Name]
+	}
 	p.replaceNext(r)
 	return nil
 }

@@ -30,7 +30,7 @@ func (p planner) takeOver(w workload) {
 		Object: w.live, Manager: FieldManager, Reason: "take over as it is",
 		Fields: map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{
-				meta.AnnotationRevision: "0",
+				meta.AnnotationRevision: strconv.Itoa(w.revision),
 				meta.AnnotationAccepted: w.recorded.String(),
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{

@@ -37,8 +37,6 @@ func everythingSupported(dc *dorisv1.DorisCluster) []plan.Finding {
 	s := &dc.Spec
 	say(s.CnSpec != nil, "spec.cnSpec", "compute nodes are not supported yet: none are made or changed")
 	say(s.BrokerSpec != nil, "spec.brokerSpec", "brokers are not supported yet: none are made or changed")
-	say(s.EnableRestartWhenConfigChange, "spec.enableRestartWhenConfigChange", "not supported yet: a changed ConfigMap takes effect when a Pod is next replaced")
-	say(s.ConfigUpdatePolicy != "" && s.ConfigUpdatePolicy != dorisv1.ConfigUpdateManual, "spec.configUpdatePolicy", "only Manual is supported yet: a changed ConfigMap takes effect when a Pod is next replaced")
 	say(s.RuntimeConfigPersistence != nil && s.RuntimeConfigPersistence.Enabled != nil && *s.RuntimeConfigPersistence.Enabled,
 		"spec.runtimeConfigPersistence", "not supported yet: settings changed at run time are lost with the Pod")
 	return append(findings, eachSpec(dc, partsSupported)...)

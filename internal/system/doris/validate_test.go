@@ -86,9 +86,9 @@ func TestValidate(t *testing.T) {
 		}, "Refusal spec.sharedPersistentVolumeClaims[0].mountPath"},
 		"compute nodes":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.CnSpec = &dorisv1.CnSpec{} }, "Unsupported spec.cnSpec"},
 		"brokers":                         {func(dc *dorisv1.DorisCluster) { dc.Spec.BrokerSpec = &dorisv1.BrokerSpec{} }, "Unsupported spec.brokerSpec"},
-		"restart on a changed file":       {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, "Unsupported spec.enableRestartWhenConfigChange"},
+		"restart on a changed file":       {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
 		"configuration updates by hand":   {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
-		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, "Unsupported spec.configUpdatePolicy"},
+		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
 		"kept run-time settings": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
 		}, "Unsupported spec.runtimeConfigPersistence"},

@@ -54,6 +54,7 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, fe FrontendConfig, be Ba
 		fe, be = recorded.Frontend, recorded.Backend
 	}
 	w.now = accepting(p.dc, kind, fe, be, has.copies)
+	w.now.Live = has.live
 	if !known {
 		w.now.Restart = foundRestart(p.dc, kind, live)
 		w.recorded = w.now
@@ -70,7 +71,7 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, fe FrontendConfig, be Ba
 // on it; for one that is gone, what the status of the resource says; that of the
 // existing operator for a set that it made; the newest for a new one.
 func (p planner) pinnedRevision(kind dorisv1.ComponentType, live *appsv1.StatefulSet) int {
-	if live != nil && !pinned(live) {
+	if live != nil && live.Spec.Template.Annotations[meta.AnnotationTemplate] == "" && !pinned(live) {
 		return 0
 	}
 	if live != nil {
@@ -82,6 +83,9 @@ func (p planner) pinnedRevision(kind dorisv1.ComponentType, live *appsv1.Statefu
 		if pin.Name == StatefulSetName(p.dc.Name, kind) {
 			return int(pin.Revision)
 		}
+	}
+	if live != nil && !pinned(live) {
+		return 0
 	}
 	return LatestRevision
 }
@@ -205,6 +209,13 @@ func (p planner) decide(w *workload) error {
 	if err := p.compareRecords(w); err != nil {
 		return err
 	}
+	reloaded := w.now.Live
+	if len(w.edited) > 0 && len(reloaded) > 0 { // a new template mounts what was accepted last
+		w.now.mount()
+		if err := p.compareRecords(w); err != nil {
+			return err
+		}
+	}
 	w.restart = p.restartEffect(*w)
 	w.target, w.at = w.now, w.revision
 	if len(w.edited) > 0 {
@@ -213,11 +224,10 @@ func (p planner) decide(w *workload) error {
 			w.approved = p.build.Hold(plan.Consents(w.live), p.lossChanges(*w))
 			w.changes = w.approved
 		}
-		if !w.changes {
-			w.target = w.recorded
-		}
-	} else if w.live != nil {
+	}
+	if w.live != nil && !w.changes {
 		w.target = w.recorded // what renders the same needs no new record
+		w.target.Live = reloaded
 	}
 	if w.live == nil || w.found || w.revision >= p.latest {
 		return nil

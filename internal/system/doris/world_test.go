@@ -70,6 +70,7 @@ type world struct {
 	served bool // a frontend was ready at some time
 	ready  map[string]bool
 	evicts []string
+	nodes  *nodesDouble // nil unless a test asks nodes
 }
 
 func newWorld(r reporter, manifest string) *world {
@@ -176,6 +177,10 @@ func (v view) Owned(_ context.Context, list client.ObjectList) error {
 				into.Items = append(into.Items, *o.(*corev1.ConfigMap))
 			}
 		}
+	case *corev1.PersistentVolumeClaimList:
+		for _, o := range v.List(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), "shop") {
+			into.Items = append(into.Items, *o.(*corev1.PersistentVolumeClaim))
+		}
 	default:
 		return fmt.Errorf("a list of %T", list)
 	}
@@ -233,6 +238,12 @@ func (w *world) step(s plan.Step) error {
 			return err
 		}
 		return w.merge(x.Object, fields, x.Manager)
+	case plan.Disown:
+		fields, err := apply.Disowning(x, w.store.Now().Get(keyOf(x.Object)))
+		if err != nil {
+			return err
+		}
+		return w.merge(x.Object, fields, x.Manager)
 	case plan.Evict:
 		live := w.store.Now().Get(keyOf(x.Pod))
 		if live == nil {
@@ -243,7 +254,11 @@ func (w *world) step(s plan.Step) error {
 		}
 		w.mayGo(live.(*corev1.Pod))
 		w.evicts = append(w.evicts, live.GetName())
+		w.nodes.goes(w, live.(*corev1.Pod))
 		return w.store.Delete(keyOf(live), live.GetUID(), true)
+	}
+	if call, is := s.(plan.Call); is {
+		return w.nodes.call(w, call)
 	}
 	return fmt.Errorf("unexpected step %T on %s", s, s.Target())
 }
@@ -428,6 +443,9 @@ func (w *world) podGoesOn(name string) {
 		next.Status.Phase = corev1.PodPending
 		next.Status.Conditions[0].Status = corev1.ConditionFalse
 		next.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+	}
+	if !bad {
+		w.nodes.runs(w, next)
 	}
 	if !reflect.DeepEqual(next.Status, pod.Status) {
 		w.must(w.store.SetStatus(next))

@@ -1,0 +1,232 @@
+package doris
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
+)
+
+// askEvery is how soon a node is asked the same thing again.
+const askEvery = time.Minute
+
+// atOnce is how many nodes of a cluster are asked at the same time.
+const atOnce = 16
+
+// nodeAddress is one node and where it listens.
+type nodeAddress struct {
+	cluster     *dorisv1.DorisCluster
+	kind        dorisv1.ComponentType
+	pod         string
+	uid         types.UID
+	host        string
+	query, http int32
+}
+
+// Nodes speaks to the nodes of clusters. Errors hold no secret.
+type Nodes interface {
+	// Settings lists all settings of a node.
+	Settings(ctx context.Context, at nodeAddress) ([]setting.Item, error)
+	// Set sets one setting in the running process and reads it back.
+	Set(ctx context.Context, at nodeAddress, change setting.Change) error
+}
+
+// refusedError says that a node answered and does not have the value now.
+type refusedError struct{ reason string }
+
+func (e *refusedError) Error() string { return e.reason }
+
+// asker asks nodes, and remembers for a short time what they said.
+type asker struct {
+	nodes Nodes
+	now   func() time.Time
+
+	mu    sync.Mutex
+	heard map[types.UID]heard
+}
+
+// heard is what the node of a Pod said last.
+type heard struct {
+	report    NodeReport
+	about     string
+	at        time.Time
+	refusedAt time.Time
+}
+
+func newAsker(nodes Nodes, now func() time.Time) *asker {
+	return &asker{nodes: nodes, now: now, heard: map[types.UID]heard{}}
+}
+
+// questions lists the nodes that have to be asked before it can be planned. In a
+// cluster whose processes have the accepted settings there are none.
+func (s *System) questions(dc *dorisv1.DorisCluster, w World) map[string]question {
+	p := s.planner(dc, w)
+	p.asked = map[string]question{}
+	for kind, has := range p.contents() {
+		recorded, known := readAccepted(w.StatefulSets[StatefulSetName(dc.Name, kind)])
+		if !known || len(has.live) == 0 && !p.everLive(kind) {
+			continue
+		}
+		recorded.Content, recorded.Live = has.copies, has.live
+		behind, _, _ := p.behindOf(kind, recorded)
+		for _, b := range behind {
+			p.report(kind, b.pod, recorded.newest())
+		}
+	}
+	return p.asked
+}
+
+// everLive tells whether something was ever set in a running process of a
+// component.
+func (p planner) everLive(kind dorisv1.ComponentType) bool {
+	pods := p.world.Pods[string(kind)]
+	for i := range pods {
+		if pods[i].Annotations[meta.AnnotationLive] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// observeNodes asks the nodes that have to be asked. One that does not answer is
+// an answer too.
+func (s *System) observeNodes(ctx context.Context, dc *dorisv1.DorisCluster, w *World) {
+	if s.asker == nil {
+		return
+	}
+	questions := s.questions(dc, *w)
+	if len(questions) == 0 {
+		return
+	}
+	p := s.planner(dc, *w)
+	w.Nodes = map[string]NodeReport{}
+	var (
+		mu   sync.Mutex
+		wait sync.WaitGroup
+		room = make(chan struct{}, atOnce)
+	)
+	for _, name := range sortedKeys(questions) {
+		q := questions[name]
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			room <- struct{}{}
+			defer func() { <-room }()
+			report := s.asker.ask(ctx, p.address(q.kind, q.pod), startOf(q.pod), q.about)
+			mu.Lock()
+			defer mu.Unlock()
+			w.Nodes[name] = report
+		}()
+	}
+	wait.Wait()
+}
+
+// ask returns what a node says. The same question is asked again after a while
+// only; another one, or one of another process, at once.
+func (a *asker) ask(ctx context.Context, at nodeAddress, start, about string) NodeReport {
+	a.mu.Lock()
+	a.forget()
+	last, known := a.heard[at.uid]
+	a.mu.Unlock()
+	same := known && last.report.Start == start && last.about == about
+	if same && a.now().Sub(last.at) < askEvery {
+		return last.report
+	}
+	h := heard{report: NodeReport{Start: start}, about: about}
+	items, err := a.nodes.Settings(ctx, at)
+	if h.report.Items = items; err != nil {
+		h.report = unheardOf(start, err)
+	}
+	if h.at = a.now(); same && h.at.Sub(last.refusedAt) < askEvery {
+		h.report.Refused, h.refusedAt = last.report.Refused, last.refusedAt
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard[at.uid] = h
+	return h.report
+}
+
+// forget drops what nobody asked for since long: nothing is kept for more than a
+// few minutes. The lock is held.
+func (a *asker) forget() {
+	for uid, h := range a.heard {
+		if a.now().Sub(h.at) > 3*askEvery && a.now().Sub(h.refusedAt) > 3*askEvery {
+			delete(a.heard, uid)
+		}
+	}
+}
+
+// unheardOf says why a node said nothing.
+func unheardOf(start string, err error) NodeReport {
+	r := NodeReport{Start: start, Reason: meta.ReasonCannotReachSystem, Message: err.Error()}
+	if errors.Is(err, errDenied) {
+		r.Reason = meta.ReasonAccessDenied
+	}
+	return r
+}
+
+// errDenied says that the account of the operator is not let in.
+var errDenied = errors.New("access denied")
+
+// setSettings sets settings in one running process.
+type setSettings struct {
+	at      nodeAddress
+	changes []setting.Change
+}
+
+// Describe names the settings without their values.
+func (o setSettings) Describe() string {
+	return fmt.Sprintf("set in the running process of %s: %s", o.at.pod, listed(keysOf(o.changes)))
+}
+
+// String is Describe: values are in no print.
+func (o setSettings) String() string { return o.Describe() }
+
+// GoString is Describe.
+func (o setSettings) GoString() string { return o.Describe() }
+
+// set carries the operation out. What is not done is seen when the node is asked
+// again, and is no failure of the reconcile.
+func (a *asker) set(ctx context.Context, o setSettings) error {
+	refused := map[string]string{}
+	var failed error
+	for _, c := range o.changes {
+		err := a.nodes.Set(ctx, o.at, c)
+		var no *refusedError
+		if errors.As(err, &no) {
+			refused[c.Key] = no.reason
+			continue
+		}
+		if failed = err; err != nil {
+			break
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := a.heard[o.at.uid]
+	h.at = time.Time{} // asked again
+	if failed != nil {
+		h.report, h.at = unheardOf(h.report.Start, failed), a.now()
+	}
+	if h.report.Refused = refused; len(refused) > 0 {
+		h.refusedAt = a.now()
+	}
+	a.heard[o.at.uid] = h
+	switch {
+	case failed != nil:
+		return &plan.NotDoneError{Reason: failed.Error()}
+	case len(refused) > 0:
+		key := slices.Min(sortedKeys(refused))
+		return &plan.NotDoneError{Reason: key + ": " + refused[key]}
+	}
+	return nil
+}
