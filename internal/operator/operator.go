@@ -44,12 +44,15 @@ type Options struct {
 
 // Run runs an operator on the cluster of cfg until ctx ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
-	runs, err := systems(o.Systems, dependencies{dial: o.Dial, workers: o.Workers, around: o.Around})
+	var mgr manager.Manager // systems run, and ask for accounts, when it is there
+	account := func(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+		return secretData(ctx, mgr.GetAPIReader(), namespace, name)
+	}
+	runs, err := systems(o.Systems, dependencies{dial: o.Dial, account: account, workers: o.Workers, around: o.Around})
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(cfg, o)
-	if err != nil {
+	if mgr, err = newManager(cfg, o); err != nil {
 		return err
 	}
 	for _, run := range runs {

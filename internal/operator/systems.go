@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -30,15 +31,17 @@ type Around struct {
 // dependencies are what systems are given.
 type dependencies struct {
 	dial    dial.Func
+	account doris.SecretReader
 	workers int
 	around  Around
 }
 
 func (d dependencies) doris(engine *diff.Engine) Doris {
+	system := doris.New(engine).Reaching(doris.NewNodes(d.dial, d.account), time.Now)
 	if d.around.Doris == nil {
-		return doris.New(engine)
+		return system
 	}
-	return d.around.Doris(doris.New(engine))
+	return d.around.Doris(system)
 }
 
 type runFunc = func(context.Context, manager.Manager, []string) error

@@ -13,6 +13,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
 )
 
@@ -168,14 +169,11 @@ func (a *asker) forget() {
 // unheardOf says why a node said nothing.
 func unheardOf(start string, err error) NodeReport {
 	r := NodeReport{Start: start, Reason: meta.ReasonCannotReachSystem, Message: err.Error()}
-	if errors.Is(err, errDenied) {
+	if errors.Is(err, client.ErrDenied) {
 		r.Reason = meta.ReasonAccessDenied
 	}
 	return r
 }
-
-// errDenied says that the account of the operator is not let in.
-var errDenied = errors.New("access denied")
 
 // setSettings sets settings in one running process.
 type setSettings struct {
