@@ -29,7 +29,8 @@ func Command(streams genericiooptions.IOStreams) *cobra.Command {
 plan and status write nothing. The other verbs print what would follow, ask, and
 change nothing but annotations of the DorisCluster.
 
-` + exit.Help,
+` + exit.HelpOfPlan + `
+(--exit-code is a flag of plan; the other verbs end with 0 or 1.)`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fairlead"},
 		SilenceUsage:  true,
 		SilenceErrors: true,

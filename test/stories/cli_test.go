@@ -134,7 +134,9 @@ func TestPausedAndResumed(t *testing.T) {
 	s.settled("doris")
 	s.saysPlugin(exit.OK, []string{"is paused", "--watch"}, "pause", "dcr", "doris", "--yes")
 	s.saysPlugin(exit.OK, []string{"paused already"}, "pause", "dcr", "doris", "--yes")
-	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort} })
+	s.edit("doris", func(dc *dorisv1.DorisCluster) {
+		dc.Spec.FeSpec.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort}
+	})
 	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, meta.ReasonPaused)
 	service := func() corev1.ServiceType {
 		svc := &corev1.Service{}

@@ -138,13 +138,13 @@ func unchanged(a, b *dorisv1.DorisCluster) bool {
 func (v *verb) screen() screen.Screen { return screen.New(v.Out, os.Getenv) }
 
 // preview prints the plan with other annotations.
-func (v *verb) preview(subject *plan.Subject, annotations map[string]*string) (plan.Result, error) {
+func (v *verb) preview(subject *plan.Subject, annotations map[string]*string) error {
 	r, err := subject.Plan(annotations)
 	if err != nil {
-		return r, err
+		return err
 	}
 	plan.Print(v.screen(), r, false)
-	return r, nil
+	return nil
 }
 
 // called names a resource in a sentence.

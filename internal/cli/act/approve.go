@@ -98,7 +98,7 @@ func (a *approval) run(ctx context.Context, args []string) error {
 		}
 	}
 	out.Linef("\n%s", out.Painted(screen.Head, "With that, the plan is:"))
-	if _, err := a.preview(subject, annotations); err != nil {
+	if err := a.preview(subject, annotations); err != nil {
 		return err
 	}
 	return a.carry(ctx, s, subject, change{
@@ -169,7 +169,7 @@ func (a *approval) takeBack(ctx context.Context, s *kube.Session, subject *plan.
 		return nil
 	}
 	annotations := map[string]*string{meta.AnnotationApprove: nil}
-	if _, err := a.preview(subject, annotations); err != nil {
+	if err := a.preview(subject, annotations); err != nil {
 		return err
 	}
 	return a.carry(ctx, s, subject, change{

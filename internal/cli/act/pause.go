@@ -29,7 +29,7 @@ template of its set.`,
 				return nil
 			}
 			annotations := map[string]*string{meta.AnnotationPaused: new("true")}
-			if _, err := v.preview(subject, annotations); err != nil {
+			if err := v.preview(subject, annotations); err != nil {
 				return err
 			}
 			return v.carry(cmd.Context(), s, subject, change{
@@ -60,7 +60,7 @@ func resume(v *verb) *cobra.Command {
 				return nil
 			}
 			annotations := map[string]*string{meta.AnnotationPaused: nil}
-			if _, err := v.preview(subject, annotations); err != nil {
+			if err := v.preview(subject, annotations); err != nil {
 				return err
 			}
 			return v.carry(cmd.Context(), s, subject, change{

@@ -55,7 +55,7 @@ func (v *verb) release(ctx context.Context, args []string, undo *bool) error {
 		v.screen().Linef("%s is released already.", called(subject.Cluster))
 		return nil
 	}
-	if _, err := v.preview(subject, nil); err != nil {
+	if err := v.preview(subject, nil); err != nil {
 		return err
 	}
 	printRelease(v.screen(), subject)
@@ -68,7 +68,7 @@ func (v *verb) release(ctx context.Context, args []string, undo *bool) error {
 
 func (v *verb) takeAgain(ctx context.Context, s *kube.Session, subject *plan.Subject) error {
 	annotations := map[string]*string{annotationRelease: nil}
-	if _, err := v.preview(subject, annotations); err != nil {
+	if err := v.preview(subject, annotations); err != nil {
 		return err
 	}
 	return v.carry(ctx, s, subject, change{

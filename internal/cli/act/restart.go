@@ -59,7 +59,7 @@ func (v *verb) restart(ctx context.Context, args, components []string) error {
 		}
 		annotations[keys[c]] = new(v.now().UTC().Format(time.RFC3339))
 	}
-	if _, err := v.preview(subject, annotations); err != nil {
+	if err := v.preview(subject, annotations); err != nil {
 		return err
 	}
 	return v.carry(ctx, s, subject, change{
@@ -75,6 +75,7 @@ func has(dc *dorisv1.DorisCluster, component string) bool {
 		return dc.Spec.FeSpec != nil
 	case dorisv1.ComponentBE:
 		return dc.Spec.BeSpec != nil
+	default:
+		return false
 	}
-	return false
 }

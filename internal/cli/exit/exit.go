@@ -20,23 +20,28 @@ const (
 	Refused = 3
 )
 
-// Help is what --help says of the codes.
-const Help = `Exit codes:
+// What --help says of the codes: of plan, and of all other verbs.
+const (
+	HelpOfPlan = `Exit codes:
   0  done; with --exit-code: nothing to do
-  1  it failed, or was not confirmed; nothing was changed
+  1  it failed
   2  with --exit-code: there are changes to apply
   3  something that the resource asks for is refused; with --exit-code also:
      something is held until a person approves (3 goes before 2)`
+	Help = `Exit codes:
+  0  done
+  1  it failed, or was not confirmed; nothing was changed`
+)
 
-// Status ends the program with a code although nothing failed.
-type Status int
+// StatusError ends the program with a code although nothing failed.
+type StatusError int
 
-func (s Status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
+func (s StatusError) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
 
 // Code is the exit code for the error that a command ended with, and whether
 // the error is to be printed.
 func Code(err error) (code int, say bool) {
-	var status Status
+	var status StatusError
 	switch {
 	case err == nil:
 		return OK, false

@@ -122,16 +122,14 @@ func child(n *yaml.Node, key string) (value *yaml.Node, line int) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	switch n.Kind {
-	case yaml.SequenceNode:
+	if n.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i].Line
 		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == key {
-				return n.Content[i+1], n.Content[i].Line
-			}
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1], n.Content[i].Line
 		}
 	}
 	return nil, 0

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,13 +86,10 @@ func (s *Set) addEntry(r Reading, at place, e entry) error {
 	if what.Kind == "" || what.APIVersion == "" {
 		return fmt.Errorf("%s: no manifest: it has no apiVersion or kind", at)
 	}
-	group, _, _ := strings.Cut(what.APIVersion, "/")
-	own := group == dorisv1.GroupVersionKind().Group && what.Kind == dorisv1.Kind
-	if own && what.APIVersion != dorisv1.GroupVersionKind().GroupVersion().String() {
+	if what.planned() && what.APIVersion != dorisv1.GroupVersionKind().GroupVersion().String() {
 		return fmt.Errorf("%s: this version of the plugin does not know %s of %s, but of %s", at, what.Kind, what.APIVersion, dorisv1.GroupVersionKind().GroupVersion())
 	}
-	known := what.APIVersion == "v1" && (what.Kind == "ConfigMap" || what.Kind == "Secret" || what.Kind == "Namespace")
-	if !own && !known {
+	if !what.planned() && !what.counts() {
 		s.Ignored = append(s.Ignored, fmt.Sprintf("%s: %s %s", at, what.Kind, what.Name))
 		return nil
 	}
@@ -112,6 +110,17 @@ type identity struct {
 
 	Name         string `json:"name"`
 	GenerateName string `json:"generateName"`
+}
+
+// planned tells whether plans are made for the kind.
+func (i identity) planned() bool {
+	group, _, _ := strings.Cut(i.APIVersion, "/")
+	return group == dorisv1.GroupVersionKind().Group && i.Kind == dorisv1.Kind
+}
+
+// counts tells whether a plan may depend on the kind.
+func (i identity) counts() bool {
+	return i.APIVersion == "v1" && slices.Contains([]string{"ConfigMap", "Secret", "Namespace"}, i.Kind)
 }
 
 func generated(what identity) string {

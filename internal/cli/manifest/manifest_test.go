@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func TestAdd(t *testing.T) {
 			}
 			var clusters []string
 			for _, dc := range s.Clusters {
-				clusters = append(clusters, dc.Namespace+"/"+dc.Name+" "+string(rune('0'+*dc.Spec.FeSpec.Replicas)))
+				clusters = append(clusters, fmt.Sprintf("%s/%s %d", dc.Namespace, dc.Name, *dc.Spec.FeSpec.Replicas))
 			}
 			if diff := cmp.Diff(tc.clusters, clusters); diff != "" {
 				t.Errorf("clusters (-want +got):\n%s", diff)

@@ -54,7 +54,7 @@ Secrets and Namespaces in the files count as applied too; other kinds have no
 part in a plan and are named. With a name, the plan is for the resource as it is
 in the cluster; with a kind alone, for all of the namespace.
 
-` + exit.Help,
+` + exit.HelpOfPlan,
 		Example: `  kubectl fairlead plan -f doris.yaml
   kubectl fairlead plan -f manifests/ -R --exit-code
   kubectl fairlead plan dcr doris -n analytics
@@ -275,16 +275,16 @@ func status(results []Result, asked bool) error {
 	for _, r := range results {
 		n := r.Count()
 		if n.Refused > 0 {
-			return exit.Status(exit.Refused)
+			return exit.StatusError(exit.Refused)
 		}
 		held = held || n.Held > 0 || n.Unapprovable > 0
 		changes = changes || n.Pending
 	}
 	switch {
 	case asked && held:
-		return exit.Status(exit.Refused)
+		return exit.StatusError(exit.Refused)
 	case asked && changes:
-		return exit.Status(exit.Changes)
+		return exit.StatusError(exit.Changes)
 	}
 	return nil
 }
@@ -296,6 +296,7 @@ func effectPaint(e plan.Effect) screen.Paint {
 		return screen.Plain
 	case plan.EffectRecreate, plan.EffectDataLoss:
 		return screen.Bad
+	default:
+		return screen.Mind
 	}
-	return screen.Mind
 }

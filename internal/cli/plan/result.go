@@ -296,22 +296,21 @@ type Counts struct {
 
 // Count counts.
 func (r Result) Count() Counts {
-	n := Counts{Held: len(r.Sets), Refused: len(r.Plan.Refused())}
+	n := Counts{Held: len(r.Sets), Refused: len(r.Refused())}
 	objects := map[plan.Ref]bool{}
 	for _, c := range r.Changes {
 		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
 		n.Pending = n.Pending || goes
 		switch {
+		case c.Object.Kind == "Pod" && goes:
+			n.Pods++
 		case c.Object.Kind == "Pod":
-			if goes {
-				n.Pods++
-			}
 		case goes && !plan.Bookkeeping(c.Path):
 			n.Fields++
 			objects[c.Object] = true
-		case asked(c) && len(r.Plan.Refused()) == 0:
+		case asked(c) && len(r.Refused()) == 0:
 			n.Refused++
-		case c.Verdict == plan.VerdictHold && c.Approve == "" && c.Cause != plan.CauseRuntime:
+		case unapprovable(c):
 			n.Unapprovable++
 		}
 	}
@@ -319,9 +318,15 @@ func (r Result) Count() Counts {
 	return n
 }
 
+// unapprovable tells whether a change is held and no consent carries it out. What
+// only reports a setting of the running system is no such change.
+func unapprovable(c plan.Change) bool {
+	return c.Verdict == plan.VerdictHold && c.Approve == "" && c.Cause != plan.CauseRuntime
+}
+
 func summary(r Result) string {
 	n := r.Count()
-	if n := len(r.Plan.Refused()); n > 0 {
+	if len(r.Refused()) > 0 {
 		return "refused; nothing would be changed"
 	}
 	var parts []string

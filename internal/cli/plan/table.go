@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
@@ -39,7 +41,9 @@ func heading(s screen.Screen, text string) {
 
 func printFindings(s screen.Screen, findings []plan.Finding) {
 	t := screen.Table{Indent: "  "}
-	for _, f := range findings {
+	graver := map[plan.Severity]int{plan.Refusal: -2, plan.Unsupported: -1}
+	sorted := slices.SortedStableFunc(slices.Values(findings), func(a, b plan.Finding) int { return graver[a.Severity] - graver[b.Severity] })
+	for _, f := range sorted {
 		paint := screen.Mind
 		if f.Severity == plan.Refusal {
 			paint = screen.Bad
@@ -67,15 +71,7 @@ func printChanges(s screen.Screen, r Result, wide bool) {
 			continue
 		}
 		shown++
-		cells := screen.Texts(c.Object.String(), c.Path, c.From, c.To, string(c.Cause))
-		if !wide {
-			cells[2].Text, cells[3].Text = short(c.From), short(c.To)
-		}
-		cells = append(cells, screen.Cell{Text: string(c.Effect), Paint: effectPaint(c.Effect)}, verdict(c))
-		if wide {
-			cells = append(cells, screen.Cell{Text: c.Message})
-		}
-		t.Row(cells...)
+		t.Row(changeRow(c, wide)...)
 	}
 	if shown > 0 {
 		heading(s, "Changes")
@@ -84,6 +80,19 @@ func printChanges(s screen.Screen, r Result, wide bool) {
 	if records > 0 && shown > 0 {
 		s.Linef("    %s", s.Painted(screen.Faint, "and "+many(records, "record")+" that the operator keeps for itself (-o wide)"))
 	}
+}
+
+func changeRow(c plan.Change, wide bool) []screen.Cell {
+	from, to := c.From, c.To
+	if !wide {
+		from, to = short(from), short(to)
+	}
+	cells := screen.Texts(c.Object.String(), c.Path, from, to, string(c.Cause))
+	cells = append(cells, screen.Cell{Text: string(c.Effect), Paint: effectPaint(c.Effect)}, verdict(c))
+	if wide {
+		cells = append(cells, screen.Cell{Text: c.Message})
+	}
+	return cells
 }
 
 func verdict(c plan.Change) screen.Cell {
@@ -138,7 +147,7 @@ func printHeld(s screen.Screen, r Result, wide bool) {
 	t := screen.Table{Indent: "    "}
 	n := 0
 	for _, c := range r.Held() {
-		if c.Approve == "" && c.Object.Kind != "Pod" {
+		if unapprovable(c) && c.Object.Kind != "Pod" {
 			n++
 			t.Row(append(screen.Texts(c.Object.String(), c.Path), screen.Cell{Text: string(c.Effect), Paint: effectPaint(c.Effect)}, verdict(c), screen.Cell{Text: c.Message})...)
 		}
@@ -175,7 +184,7 @@ func PrintSet(s screen.Screen, set plan.Held, wide bool) {
 }
 
 func printRefused(s screen.Screen, r Result) {
-	if len(r.Plan.Refused()) > 0 {
+	if len(r.Refused()) > 0 {
 		return // the findings say it, and nothing is carried out
 	}
 	t := screen.Table{Indent: "    "}
@@ -213,14 +222,7 @@ func PrintLost(s screen.Screen, lost []Lost) {
 	heading(s, "Pods that would change if they were lost")
 	t := screen.Table{Indent: "    "}
 	for _, l := range lost {
-		images := ""
-		for i, image := range l.Images {
-			if i > 0 {
-				images += "; "
-			}
-			images += image
-		}
-		t.Row(screen.Texts(l.Pod, "has "+l.Has, "would get "+l.Gets, images)...)
+		t.Row(screen.Texts(l.Pod, "has "+l.Has, "would get "+l.Gets, strings.Join(l.Images, "; "))...)
 	}
 	s.Print(t)
 }

@@ -62,7 +62,7 @@ func (s Screen) Linef(format string, args ...any) { _, _ = fmt.Fprintf(s, format
 // Clear begins a screen anew.
 func (s Screen) Clear() {
 	if s.Terminal {
-		_, _ = io.WriteString(s, "\x1b[H\x1b[2J\x1b[3J")
+		_, _ = io.WriteString(s, "\x1b[H\x1b[2J")
 	}
 }
 

@@ -101,7 +101,7 @@ func printComponents(s screen.Screen, v View) {
 		return
 	}
 	t := screen.Table{Indent: "  "}
-	t.Head("COMPONENT", "PHASE", "READY", "IMAGE", "RENDERING", "MESSAGE")
+	t.Head("COMPONENT", "PHASE", "READY", "WANTED IMAGE", "RENDERING", "MESSAGE")
 	for _, c := range v.Components {
 		ready := screen.Cell{Text: fmt.Sprintf("%d/%d", c.Ready, c.Wanted), Paint: screen.Good}
 		if c.Ready != int(c.Wanted) {

@@ -211,7 +211,7 @@ func (o *options) follow(ctx context.Context, look func(context.Context) (*looke
 func (o *options) redraw(s screen.Screen, l *looked, failed error) error {
 	if failed != nil {
 		s.Linef("%s", s.Painted(screen.Bad, screen.Clean("cannot look: "+failed.Error())))
-		return nil
+		return nil //nolint:nilerr // it was said, and looking goes on
 	}
 	s.Clear()
 	return o.print(s, l)
