@@ -21,7 +21,7 @@ const (
 	// patience is how long a run may take to settle; undisturbed it takes seconds.
 	patience = time.Minute
 	// calm is how long there must be no write until a run counts as settled.
-	calm = time.Second
+	calm = 2 * time.Second
 	// awake is how long an operator that was started needs to have watched all,
 	// until it counts as one that has seen what there is.
 	awake = 2 * time.Second
@@ -311,7 +311,7 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 		if w.Resource == "events" && w.Verb == http.MethodPatch {
 			continue
 		}
-		out.sayf(checkQuiet, "%s", w)
+		out.sayf(checkQuiet, "%s, %s after the operator was last started", w, w.At.Sub(sc.op.since()).Round(time.Millisecond))
 	}
 }
 

@@ -26,6 +26,24 @@ spec:
   beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
 `
 
+// one has one member of each, and claims: its Pods can be replaced.
+const one = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec:
+    replicas: 1
+    image: "apache/doris:fe-2.1.8"
+    persistentVolumes:
+    - {name: meta, mountPath: /opt/apache-doris/fe/doris-meta, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
+  beSpec:
+    replicas: 1
+    image: "apache/doris:be-2.1.8"
+    persistentVolumes:
+    - {name: data, mountPath: /opt/apache-doris/be/storage, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
+`
+
 // three has three members of each, and claims.
 const three = `
 apiVersion: doris.selectdb.com/v1
@@ -50,13 +68,13 @@ var (
 	createSmall = tale{name: "create 1+1", act: creates(small), unsettled: settledCluster}
 	createThree = tale{name: "create 3+3", act: creates(three), unsettled: settledCluster}
 	imageChange = tale{
-		name: "image change of 3+3", setup: creates(three), unsettled: settledCluster, replaced: 1,
+		name: "image change of 3+3", setup: creates(three), unsettled: runs("3.0.5"), replaced: 1,
 		act: edits(func(dc *dorisv1.DorisCluster) {
 			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
 		}),
 	}
 	imageChangeSmall = tale{
-		name: "image change of 1+1", setup: creates(small), unsettled: settledCluster, replaced: 1,
+		name: "image change of 1+1", setup: creates(one), unsettled: runs("3.0.5"), replaced: 1,
 		act: edits(func(dc *dorisv1.DorisCluster) {
 			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
 		}),
@@ -141,6 +159,25 @@ func (s *scene) unready(ctx context.Context) string {
 		}
 	}
 	return ""
+}
+
+// runs says what is missing until every Pod runs an image of the version.
+func runs(version string) func(context.Context, *scene) string {
+	return func(ctx context.Context, s *scene) string {
+		if missing := settledCluster(ctx, s); missing != "" {
+			return missing
+		}
+		pods := &corev1.PodList{}
+		if err := s.client.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
+			return err.Error()
+		}
+		for _, p := range pods.Items {
+			if image := p.Spec.Containers[0].Image; !strings.HasSuffix(image, version) {
+				return p.Name + " runs " + image
+			}
+		}
+		return ""
+	}
 }
 
 // gone says what is left of the cluster.
