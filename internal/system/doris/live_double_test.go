@@ -50,6 +50,9 @@ type nodesDouble struct {
 	// answer no more.
 	down, refusing, dying map[string]bool
 	asked, sets           int
+	crashes               bool // broken Pods run, and end again and again
+	// mounts are the files that templates mounted at any time.
+	mounts map[dorisv1.ComponentType][]map[string]string
 	// otherFiles tells that a file beside the configuration file was edited.
 	otherFiles bool
 }
@@ -58,6 +61,7 @@ type nodesDouble struct {
 func (w *world) withNodes() *world {
 	w.nodes = &nodesDouble{
 		world: w, procs: map[string]*process{}, down: map[string]bool{}, refusing: map[string]bool{}, dying: map[string]bool{},
+		mounts: map[dorisv1.ComponentType][]map[string]string{},
 	}
 	w.system = w.system.Reaching(w.nodes, func() time.Time { return w.now })
 	return w
@@ -124,6 +128,18 @@ func (n *nodesDouble) runs(w *world, pod *corev1.Pod) {
 	c.ContainerID, c.State.Running = startName(p), &corev1.ContainerStateRunning{}
 }
 
+// applied notes what a template mounts.
+func (n *nodesDouble) applied(w *world, target string) {
+	if n == nil || !strings.HasPrefix(target, "StatefulSet/doris-") {
+		return
+	}
+	kind := dorisv1.ComponentType(strings.TrimPrefix(target, "StatefulSet/doris-"))
+	recorded, _ := readAccepted(w.set("doris-" + string(kind)))
+	if name := recorded.Content[string(kind)+"-conf"]; name != "" {
+		n.mounts[kind] = append(n.mounts[kind], fileIs(object(w, name, &corev1.ConfigMap{}), kind))
+	}
+}
+
 // starts reads the file that a Pod mounts.
 func (n *nodesDouble) starts(w *world, pod *corev1.Pod) {
 	p, kind := n.procs[pod.Name], dorisv1.ComponentType(pod.Labels[dorisv1.LabelComponent])
@@ -172,11 +188,10 @@ func (n *nodesDouble) goes(w *world, pod *corev1.Pod) {
 	was, p := fileThatIsMounted(w, pod, kind), n.procs[pod.Name]
 	is := fileIs(object(w, recorded.newest()[string(kind)+"-conf"], &corev1.ConfigMap{}), kind)
 	others := pod.Spec.Containers[0].Image != set.Spec.Template.Spec.Containers[0].Image
-	if others || p == nil || updatePolicy(w.dc) != dorisv1.ConfigUpdateAuto || w.nodes.otherFiles {
+	if others || p == nil || w.nodes.crashes || updatePolicy(w.dc) != dorisv1.ConfigUpdateAuto || w.nodes.otherFiles {
 		return
 	}
-	mounted := fileIs(object(w, recorded.Content[string(kind)+"-conf"], &corev1.ConfigMap{}), kind)
-	for _, file := range []map[string]string{is, mounted} {
+	for _, file := range append(n.mounts[kind], is) {
 		if startNeeded(kind, was, file, p.set) {
 			return
 		}

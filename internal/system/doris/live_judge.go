@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -73,7 +74,7 @@ func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, reco
 	j := judgement{why: p.beyondSettings(kind, mounted, wanted, started, file), unheard: map[string]NodeReport{}}
 	pods := p.world.Pods[string(kind)]
 	switch {
-	case len(j.why) > 0, len(pods) == 0:
+	case len(j.why) > 0, ptr.Deref(set.Spec.Replicas, 1) == 0:
 		j.road = restarts
 		return j
 	}
@@ -99,18 +100,13 @@ func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, reco
 		of := setting.Of(s.input(report, started, file))
 		invalid, restart = append(invalid, of.Invalid...), append(restart, of.Restart...)
 	}
-	return j.decide(heard, invalid, restart, !accepted && p.nothingToLose(kind))
-}
-
-func (j judgement) decide(heard int, invalid, restart []setting.Change, idle bool) judgement {
+	silent := heard == 0 && (len(j.unheard) > 0 || !accepted && !started.sameAs(file))
 	switch {
 	case len(invalid) > 0:
 		j.road, j.why = refuses, reasons(invalid)
-	case len(restart) > 0:
+	case len(restart) > 0, silent && !accepted && p.nothingToLose(kind):
 		j.road, j.why = restarts, reasons(restart)
-	case heard == 0 && len(j.unheard) > 0 && idle:
-		j.road, j.why = restarts, map[string]string{}
-	case heard == 0 && len(j.unheard) > 0:
+	case silent:
 		j.road = asks
 	}
 	return j
@@ -124,8 +120,8 @@ func reasons(changes []setting.Change) map[string]string {
 	return out
 }
 
-// nothingToLose tells that no Pod of a component serves, and one fails: it may
-// need the very content that is to be decided about.
+// nothingToLose tells that no Pod of a component serves, and the process of one
+// ends again and again: it may need the very content that is to be decided about.
 func (p planner) nothingToLose(kind dorisv1.ComponentType) bool {
 	fails := false
 	pods := p.world.Pods[string(kind)]
@@ -133,8 +129,9 @@ func (p planner) nothingToLose(kind dorisv1.ComponentType) bool {
 		if ready(&pods[i]) {
 			return false
 		}
-		_, failed := failure(&pods[i])
-		fails = fails || failed
+		for _, c := range pods[i].Status.ContainerStatuses {
+			fails = fails || c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
+		}
 	}
 	return fails
 }

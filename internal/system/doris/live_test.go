@@ -311,6 +311,38 @@ func TestLiveEdits(t *testing.T) {
 		w.settle()
 		w.have(t, "max_tablet_version_num", "4711")
 	})
+	t.Run("all processes of a component end again and again: a mended file reaches them", func(t *testing.T) {
+		w := liveWorld(t)
+		w.nodes.crashes = true
+		for _, name := range backends {
+			w.broken[name] = true
+		}
+		w.kubelet()
+		w.conf("be", fileOfBE("4711", "100"))
+		w.reconcile()
+		w.controllers()
+		w.reconcile()
+		if len(w.evicts) != 1 {
+			t.Errorf("gone are %v", w.evicts)
+		}
+		clear(w.broken)
+		w.evicts = nil
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4711", "doris-be-1", "doris-be-0")
+	})
+	t.Run("no image of a component can be pulled: a file does not help, and nothing goes", func(t *testing.T) {
+		w := liveWorld(t)
+		for _, name := range backends {
+			w.broken[name] = true
+		}
+		w.kubelet()
+		w.conf("be", fileOfBE("4711", "100"))
+		w.settle()
+		w.gone(t, nil, "not to be pulled")
+		clear(w.broken)
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4711")
+	})
 	t.Run("a node takes it and dies before it answers", func(t *testing.T) {
 		w := liveWorld(t)
 		w.nodes.dying["doris-be-0"] = true

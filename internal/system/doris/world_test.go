@@ -229,6 +229,7 @@ func (w *world) step(s plan.Step) error {
 	case plan.Apply:
 		w.invariants(x)
 		_, _, err := w.store.Apply(x.Object, x.Manager)
+		w.nodes.applied(w, x.Target().String())
 		return err
 	case plan.Patch:
 		return w.merge(x.Object, x.Fields, x.Manager)
@@ -443,6 +444,9 @@ func (w *world) podGoesOn(name string) {
 		next.Status.Phase = corev1.PodPending
 		next.Status.Conditions[0].Status = corev1.ConditionFalse
 		next.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+		if w.nodes != nil && w.nodes.crashes {
+			next.Status.ContainerStatuses[0].State.Waiting.Reason = "CrashLoopBackOff"
+		}
 	}
 	if !bad {
 		w.nodes.runs(w, next)
