@@ -116,6 +116,9 @@ func (s *Subject) Plan(annotations map[string]*string) (Result, error) {
 
 func (s *Subject) result(dc *dorisv1.DorisCluster, p plan.Plan) Result {
 	r := Result{Kind: dorisv1.Kind, Namespace: dc.Namespace, Name: dc.Name, Plan: p, Sets: p.HeldSets()}
+	if r.Changes == nil {
+		r.Changes = []plan.Change{} // programs read a list
+	}
 	r.Pods = s.pods(p)
 	r.IfLost = s.ifLost(r.Pods)
 	for _, c := range p.Changes {
