@@ -85,6 +85,10 @@ fuzz: ## Run every fuzz test for FUZZTIME each (default 30s).
 bench: ## Measure the operator with many clusters at once.
 	go run ./test/bench $(ARGS)
 
+.PHONY: bench-restarts
+bench-restarts: ## Count restarts and settings of 40 edits under configUpdatePolicy Auto.
+	go run ./test/bench/restarts $(ARGS)
+
 ##@ Try
 
 .PHONY: demo

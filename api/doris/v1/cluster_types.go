@@ -99,10 +99,10 @@ type DorisClusterSpec struct {
 	RuntimeConfigPersistence *RuntimeConfigPersistence `json:"runtimeConfigPersistence,omitempty"`
 
 	// ConfigUpdatePolicy says what happens when a ConfigMap with fe.conf or
-	// be.conf changes. Manual: the change is reported and takes effect when a Pod
-	// is next replaced. Restart: Pods are restarted one by one. Auto: what can be
-	// changed in the running process is, and only the rest restarts Pods.
-	// Left out: enableRestartWhenConfigChange decides.
+	// be.conf changes. Manual: the change is held until a person accepts it.
+	// Restart: Pods are replaced one by one. Auto: what can be changed in the
+	// running processes is, and only the rest replaces Pods. Left out:
+	// enableRestartWhenConfigChange decides between Restart and Manual.
 	// +kubebuilder:validation:Enum=Manual;Restart;Auto
 	// +optional
 	ConfigUpdatePolicy ConfigUpdatePolicy `json:"configUpdatePolicy,omitempty"`

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
+	"github.com/fairlead-dev/fairlead/test/dorissim/local"
+	"github.com/fairlead-dev/fairlead/test/simnode"
+)
+
+// nodes are processes of the stand-in for Doris, a test double, one for each Pod:
+// each starts with the file that its Pod mounts, and keeps its directory.
+type nodes struct {
+	local *local.Cluster
+
+	mu  sync.Mutex
+	fes map[string]*local.FE
+	bes map[string]*local.BE
+	// pods names the Pod of an address, files what each has read at its start.
+	pods   map[string]string
+	files  map[string]string
+	starts map[string]int
+	dials  int
+}
+
+func newNodes(dir string) *nodes {
+	return &nodes{
+		local: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler)},
+		fes:   map[string]*local.FE{}, bes: map[string]*local.BE{}, pods: map[string]string{}, files: map[string]string{}, starts: map[string]int{},
+	}
+}
+
+// start is called by the simulated kubelet when a container starts.
+func (n *nodes) start(ctx context.Context, p simnode.Process) {
+	if p.Container != "fe" && p.Container != "be" {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pods[p.IP] = p.Pod
+	n.starts[p.Pod]++
+	n.files[p.Pod] = p.Files["/etc/doris/"+p.Container+".conf"]
+	var err error
+	if p.Container == "fe" {
+		err = n.startFE(ctx, p.Pod)
+	} else {
+		err = n.startBE(ctx, p.Pod)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %s does not start: %v\n", p.Pod, err)
+	}
+}
+
+func (n *nodes) startFE(ctx context.Context, pod string) error {
+	f := n.fes[pod]
+	helper := ""
+	if f == nil {
+		var err error
+		if f, err = n.local.NewFE(""); err != nil {
+			return err
+		}
+		n.fes[pod] = f
+		if first := n.local.FEs[0]; first != f {
+			helper = first.Addr()
+			if err := follow(ctx, first, f); err != nil {
+				return err
+			}
+		}
+	}
+	ports := fmt.Sprintf("edit_log_port = %d\nquery_port = %d\nhttp_port = %d\nrpc_port = %d\nenable_fqdn_mode = false\n", f.EditLogPort, f.QueryPort, f.HTTPPort, f.RPC)
+	if err := os.WriteFile(f.Conf, []byte(n.files[pod]+"\n"+ports), 0o600); err != nil {
+		return err
+	}
+	return f.Start(ctx, helper)
+}
+
+// follow adds a frontend to those that there are.
+func follow(ctx context.Context, first, f *local.FE) error {
+	db, err := first.Open("root", "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		_, err := db.ExecContext(ctx, fmt.Sprintf("ALTER SYSTEM ADD FOLLOWER %q", f.Addr()))
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+func (n *nodes) startBE(ctx context.Context, pod string) error {
+	b := n.bes[pod]
+	if b == nil {
+		var err error
+		if b, err = n.local.NewBE(""); err != nil {
+			return err
+		}
+		n.bes[pod] = b
+	}
+	ports := fmt.Sprintf("heartbeat_service_port = %d\nbe_port = %d\nwebserver_port = %d\nbrpc_port = %d\n", b.HeartbeatPort, b.BePort, b.HTTPPort, b.Brpc)
+	if err := os.WriteFile(b.Conf, []byte(n.files[pod]+"\n"+ports), 0o600); err != nil {
+		return err
+	}
+	return b.Start(ctx)
+}
+
+// stop is called by the simulated kubelet when a container has ended.
+func (n *nodes) stop(p simnode.Process) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.pods, p.IP)
+	if f := n.fes[p.Pod]; f != nil && p.Container == "fe" {
+		_ = f.Stop()
+	}
+	if b := n.bes[p.Pod]; b != nil && p.Container == "be" {
+		_ = b.Kill()
+	}
+}
+
+// dial leads from the address of a Pod to its process.
+func (n *nodes) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.dials++
+	pod := n.pods[host]
+	at, known := n.port(pod, port)
+	n.mu.Unlock()
+	if !known {
+		return nil, errors.New("no route to host")
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(at)))
+}
+
+func (n *nodes) port(pod, port string) (int, bool) {
+	if f := n.fes[pod]; f != nil {
+		at, known := map[string]int{"9030": f.QueryPort, "8030": f.HTTPPort}[port]
+		return at, known
+	}
+	if b := n.bes[pod]; b != nil && port == "8040" {
+		return b.HTTPPort, true
+	}
+	return 0, false
+}
+
+// settings is what the process of a Pod reports.
+func (n *nodes) settings(ctx context.Context, pod string) ([]setting.Item, error) {
+	n.mu.Lock()
+	f, b := n.fes[pod], n.bes[pod]
+	n.mu.Unlock()
+	doris := client.New(client.Options{Credentials: client.Credentials{User: "root"}})
+	switch {
+	case f != nil:
+		return doris.FrontendConfig(ctx, client.Node{Host: "127.0.0.1", Port: int32(f.QueryPort)})
+	case b != nil:
+		return doris.BackendConfig(ctx, client.Node{Host: "127.0.0.1", Port: int32(b.HTTPPort)})
+	}
+	return nil, fmt.Errorf("%s has no process", pod)
+}
+
+// effective tells whether the process of a Pod has a setting, or has read it where
+// it reports no such setting.
+func (n *nodes) effective(ctx context.Context, pod, key, value string) bool {
+	items, err := n.settings(ctx, pod)
+	if err != nil {
+		return false
+	}
+	if item, found := setting.Find(items, key); found {
+		return setting.Same(item.Type, item.Value, value)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Contains(n.files[pod], key+" = "+value+"\n")
+}
+
+// started counts the starts of a component's processes.
+func (n *nodes) started(pods []string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum := 0
+	for _, pod := range pods {
+		sum += n.starts[pod]
+	}
+	return sum
+}
