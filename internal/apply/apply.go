@@ -127,9 +127,30 @@ func (w *Writer) empty(gvk schema.GroupVersionKind) (client.Object, error) {
 	return o, nil
 }
 
-// Patch carries out one Patch step.
+// Patch carries out one Patch step. The error is a *ContestedError when the same
+// patch did not last and is not due again.
 func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
-	return w.merge(ctx, step.Object, step.Fields, step.Manager)
+	body, err := json.Marshal(step.Fields)
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", step.Target(), err)
+	}
+	gvk, err := w.client.GroupVersionKindFor(step.Object)
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", step.Target(), err)
+	}
+	// It says its own name as the owner: nothing tells when it is gone, and there
+	// are no more of them than objects that were patched.
+	owner, intent := client.ObjectKeyFromObject(step.Object), sha256.Sum256(body)
+	key := sentKey{kind: gvk, name: owner, manager: "patch:" + step.Manager}
+	said := plan.Apply{Object: step.Object, Live: step.Object.GetResourceVersion(), Reason: step.Reason}
+	if err := w.ledger.check(owner, key, intent, said); err != nil {
+		return err
+	}
+	if err := w.merge(ctx, step.Object, step.Fields, step.Manager); err != nil {
+		return err
+	}
+	w.ledger.record(owner, key, intent, said.Live, "")
+	return nil
 }
 
 // Adopt carries out one Adopt step. The managed fields of other managers are not

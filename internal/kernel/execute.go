@@ -113,6 +113,10 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 	default:
 		return false, fmt.Errorf("unknown step %T", step)
 	}
+	var contested *apply.ContestedError
+	if errors.As(err, &contested) {
+		did = false
+	}
 	if did {
 		r.metrics.wrote(verb)
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // keepOwn drops the managed fields of all other managers: the comparison of
-// what is live with what is wanted needs ours alone.
+// what is live with what is wanted needs ours alone. Who scaled an object is kept
+// too.
 func keepOwn(manager string) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		o, ok := obj.(client.Object)
@@ -17,7 +18,7 @@ func keepOwn(manager string) cache.TransformFunc {
 		}
 		var own []metav1.ManagedFieldsEntry
 		for _, m := range o.GetManagedFields() {
-			if m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply {
+			if m.Manager == manager && m.Operation == metav1.ManagedFieldsOperationApply || m.Subresource == "scale" {
 				own = append(own, m)
 			}
 		}

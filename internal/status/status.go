@@ -80,7 +80,7 @@ func Conditions(previous []metav1.Condition, in Input) []metav1.Condition {
 		out.setExtra(in.Health.Extra)
 	}
 	if in.Failure == nil || in.Planned {
-		out.whileTrue(meta.ConditionChangePending, pending(in.Plan.Held()))
+		out.whileTrue(meta.ConditionChangePending, pending(in.Plan))
 		out.setSupported(in.Plan.Unsupported())
 	}
 	out.set(meta.ConditionReady, ready(in, stalled, reconciling))
@@ -197,7 +197,8 @@ func ready(in Input, stalled, reconciling Verdict) Verdict {
 	return Verdict{True: true, Reason: meta.ReasonReconciled, Message: "as the spec wants it"}
 }
 
-func pending(held []plan.Change) Verdict {
+func pending(p plan.Plan) Verdict {
+	held := p.Held()
 	if len(held) == 0 {
 		return Verdict{}
 	}
@@ -213,7 +214,13 @@ func pending(held []plan.Change) Verdict {
 	if len(paths) == 0 {
 		paths = pods
 	}
-	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: shorten(paths)}
+	message := shorten(paths)
+	for _, f := range p.Findings {
+		if f.Reason == meta.ReasonStaleApproval {
+			message += "; " + f.String() // somebody waits for what was not consented to
+		}
+	}
+	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: message}
 }
 
 func messages(findings []plan.Finding) []string {

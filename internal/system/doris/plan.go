@@ -338,11 +338,17 @@ func (p planner) replicas(c Component) int32 {
 	if set == nil || set.Spec.Replicas == nil {
 		return c.Replicas
 	}
+	if autoscaled(set) {
+		return *set.Spec.Replicas
+	}
 	if *set.Spec.Replicas <= c.FullReplicas {
 		return max(c.Replicas, *set.Spec.Replicas)
 	}
 	has := *set.Spec.Replicas
 	cause := p.causeByOwner(set)(replicasPath)
+	if scaledBy(set) != "" {
+		cause = plan.CauseDrift
+	}
 	finding := plan.Finding{
 		Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: reasonCannotShrink,
 		Message: fmt.Sprintf("scaling in from %d to %d needs the members to be taken out of the database first, which this version does not do; %d stay", has, c.FullReplicas, has),

@@ -62,6 +62,9 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 // or those that its set has, where they may not go.
 func expected(spec *dorisv1.BaseSpec, set *appsv1.StatefulSet) int {
 	n := int(replicasOf(spec))
+	if autoscaled(set) {
+		return int(*set.Spec.Replicas)
+	}
 	if set != nil && set.Spec.Replicas != nil {
 		n = max(n, int(*set.Spec.Replicas))
 	}

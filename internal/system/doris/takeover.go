@@ -33,12 +33,7 @@ func (p planner) takeOver(w workload) {
 				meta.AnnotationRevision: strconv.Itoa(w.revision),
 				meta.AnnotationAccepted: w.recorded.String(),
 			}},
-			"spec": map[string]any{"updateStrategy": map[string]any{
-				"type": string(appsv1.OnDeleteStatefulSetStrategyType),
-				// Its former owner may be an updating client: an apply could not
-				// take the field away.
-				"rollingUpdate": nil,
-			}},
+			"spec": map[string]any{"updateStrategy": onDelete()},
 		},
 	})
 }
@@ -67,6 +62,7 @@ func (p planner) asItIs(w workload, target *appsv1.StatefulSet, replicas int32) 
 		w.mark(target)
 		return p.apply(w, target, func(string) plan.Cause { return plan.CauseUser }, replicas)
 	}
+	p.keepStrategy(w)
 	if has := ptr.Deref(w.live.Spec.Replicas, 1); replicas > has {
 		p.build.Step(plan.Change{
 			Object: plan.RefOf(target), Path: replicasPath, From: strconv.Itoa(int(has)), To: strconv.Itoa(int(replicas)),
@@ -77,6 +73,31 @@ func (p planner) asItIs(w workload, target *appsv1.StatefulSet, replicas int32) 
 		})
 	}
 	return nil
+}
+
+// keepStrategy puts the update strategy back that the takeover had set: with
+// another one somebody else would replace Pods.
+func (p planner) keepStrategy(w workload) {
+	if w.live.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return
+	}
+	p.build.Step(plan.Change{
+		Object: plan.RefOf(w.live), Path: "spec.updateStrategy", From: string(w.live.Spec.UpdateStrategy.Type), To: string(appsv1.OnDeleteStatefulSetStrategyType),
+		Cause: plan.CauseDrift, Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Restored", Message: "somebody else edited an owned field",
+	}, plan.Patch{
+		Object: w.live, Manager: FieldManager, Reason: "update spec.updateStrategy",
+		Fields: map[string]any{"spec": map[string]any{"updateStrategy": onDelete()}},
+	})
+}
+
+// onDelete is the update strategy for a merge patch.
+func onDelete() map[string]any {
+	return map[string]any{
+		"type": string(appsv1.OnDeleteStatefulSetStrategyType),
+		// Its former owner may be an updating client: an apply could not take
+		// the field away.
+		"rollingUpdate": nil,
+	}
 }
 
 // templateStamp is the path of our digest in a template.
