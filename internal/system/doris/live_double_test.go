@@ -36,7 +36,8 @@ var knownSettings = map[dorisv1.ComponentType][]setting.Item{
 type process struct {
 	uid    string
 	number int
-	values map[string]string
+	// started is the file that it has read, values is what it has now.
+	started, values map[string]string
 	// set are the keys that were set since the start.
 	set map[string]bool
 }
@@ -146,6 +147,7 @@ func (n *nodesDouble) starts(w *world, pod *corev1.Pod) {
 	p.number++
 	p.values, p.set = map[string]string{}, map[string]bool{}
 	file := fileThatIsMounted(w, pod, kind)
+	p.started = file
 	for _, item := range knownSettings[kind] {
 		p.values[item.Key] = item.Value
 		if value, has := file[item.Key]; has {
@@ -156,7 +158,7 @@ func (n *nodesDouble) starts(w *world, pod *corev1.Pod) {
 
 func fileThatIsMounted(w *world, pod *corev1.Pod, kind dorisv1.ComponentType) map[string]string {
 	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap == nil || v.Name != string(kind)+"-conf" {
+		if v.ConfigMap == nil || !strings.Contains(v.ConfigMap.Name, string(kind)+"-conf") {
 			continue
 		}
 		return fileIs(object(w, v.ConfigMap.Name, &corev1.ConfigMap{}), kind)
@@ -185,18 +187,18 @@ func (n *nodesDouble) goes(w *world, pod *corev1.Pod) {
 	kind := dorisv1.ComponentType(pod.Labels[dorisv1.LabelComponent])
 	set := w.set("doris-" + string(kind))
 	recorded, _ := readAccepted(set)
-	was, p := fileThatIsMounted(w, pod, kind), n.procs[pod.Name]
+	p := n.procs[pod.Name]
 	is := fileIs(object(w, recorded.newest()[string(kind)+"-conf"], &corev1.ConfigMap{}), kind)
 	others := pod.Spec.Containers[0].Image != set.Spec.Template.Spec.Containers[0].Image
 	if others || p == nil || w.nodes.crashes || updatePolicy(w.dc) != dorisv1.ConfigUpdateAuto || w.nodes.otherFiles {
 		return
 	}
 	for _, file := range append(n.mounts[kind], is) {
-		if startNeeded(kind, was, file, p.set) {
+		if startNeeded(kind, p.started, file, p.set) {
 			return
 		}
 	}
-	w.Errorf("%s goes although nothing of its file needs a start: it has %v, set %v, and shall have %v", pod.Name, was, p.set, is)
+	w.Errorf("%s goes although nothing of its file needs a start: it has %v, set %v, and shall have %v", pod.Name, p.started, p.set, is)
 }
 
 func startNeeded(kind dorisv1.ComponentType, was, is map[string]string, set map[string]bool) bool {

@@ -85,7 +85,11 @@ func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, reco
 		pod := &pods[i]
 		isCurrent := current(set, pod)
 		s := syncOf(pod, names, started, file)
-		if isCurrent && !s.behind || !isCurrent && (accepted || started.sameAs(file)) {
+		if isCurrent && !s.behind {
+			heard++
+			continue
+		}
+		if !isCurrent && (accepted || started.sameAs(file)) {
 			continue
 		}
 		report, ok := p.report(kind, pod, names)
@@ -98,7 +102,12 @@ func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, reco
 		}
 		heard++
 		of := setting.Of(s.input(report, started, file))
-		invalid, restart = append(invalid, of.Invalid...), append(restart, of.Restart...)
+		invalid = append(invalid, of.Invalid...)
+		for _, c := range of.Restart {
+			if !sameIn(started, file, c.Key) {
+				restart = append(restart, c)
+			}
+		}
 	}
 	silent := heard == 0 && (len(j.unheard) > 0 || !accepted && !started.sameAs(file))
 	switch {
@@ -110,6 +119,15 @@ func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, reco
 		j.road = asks
 	}
 	return j
+}
+
+// sameIn tells whether two files say the same of a setting. A process that needs a
+// start all the same, since something else was set in it, gets that by starting
+// again with the file that its Pod mounts.
+func sameIn(a, b settingsFile, key string) bool {
+	was, had := a.values[key]
+	is, has := b.values[key]
+	return had == has && was == is
 }
 
 func reasons(changes []setting.Change) map[string]string {

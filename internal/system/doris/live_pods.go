@@ -12,6 +12,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
 )
@@ -92,6 +93,36 @@ func (p planner) reloadOne(w workload, s syncing, started, file settingsFile) {
 		On: change.Object, Reason: "set " + listed(keysOf(open)),
 		Operation: setSettings{at: p.address(w.kind, s.pod), changes: open},
 	})
+}
+
+// acceptLive records in a set that is kept as it was found what its processes are
+// told.
+func (p planner) acceptLive(w workload) {
+	if w.found || maps.Equal(w.recorded.Live, w.target.Live) {
+		return
+	}
+	p.build.Step(plan.Change{
+		Object: plan.RefOf(w.live), Path: `metadata.annotations["` + meta.AnnotationAccepted + `"]`, Cause: plan.CauseConfig,
+		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: "what the operator remembers of the object",
+	}, plan.Patch{
+		Object: w.live, Manager: FieldManager, Reason: "record which content the processes have",
+		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationAccepted: w.target.String()}}},
+	})
+}
+
+// contentAtZero is the change of a content in a template that mounts ConfigMaps
+// by their own names, as revision 0 does: nothing but the stamp of the template
+// tells it.
+func (w workload) contentAtZero() []diff.Field {
+	if w.revision != 0 || w.found {
+		return nil
+	}
+	for _, name := range sortedKeys(w.recorded.Content) {
+		if is := w.now.Content[name]; is != "" && is != w.recorded.Content[name] {
+			return []diff.Field{{Path: templateStamp, From: w.recorded.Content[name], To: is}}
+		}
+	}
+	return nil
 }
 
 // startsAgain lets a Pod go whose process cannot be brought to what its file says:

@@ -413,3 +413,44 @@ func TestPlanWithoutNodes(t *testing.T) {
 		t.Errorf("steps %v", steps(p))
 	}
 }
+
+// TestLiveAfterTakeover edits files of a cluster that another operator made and
+// that is kept as it was found: its Pods mount the ConfigMaps themselves.
+func TestLiveAfterTakeover(t *testing.T) {
+	w := legacy(t, liveCluster, nil).withNodes()
+	w.kubelet() // the processes of the double
+	w.settle()
+	before := templates(w)
+	w.conf("be", fileOfBE("4711", "100"))
+	w.settle()
+	for _, name := range backends {
+		if got := w.nodes.procs[name].values["max_tablet_version_num"]; got != "4711" {
+			t.Errorf("%s has %s", name, got)
+		}
+	}
+	if after := templates(w); after["doris-be"] != before["doris-be"] {
+		t.Errorf("the template changed")
+	}
+	w.gone(t, nil, "set live")
+	asked := w.nodes.asked
+	w.now = w.now.Add(time.Hour)
+	if p := w.settle(); w.nodes.asked != asked || !p.Settled() {
+		t.Errorf("asked %d times more, and the plan is\n%s", w.nodes.asked-asked, printPlan(p))
+	}
+	w.nodes.restart(w, "doris-be-1")
+	w.settle()
+	if got := condition(w.dc, meta.ConditionConfigurationInSync); !strings.HasPrefix(got, "True") {
+		t.Errorf("after a container start: %s", got)
+	}
+	w.conf("be", fileOfBE("4711", "200"))
+	w.settle()
+	w.gone(t, backends, "needs a start")
+	for _, name := range backends {
+		if got := w.nodes.procs[name].values["brpc_num_threads"]; got != "200" {
+			t.Errorf("%s has %s", name, got)
+		}
+	}
+	if p := w.settle(); !p.Settled() {
+		t.Errorf("the plan is\n%s", printPlan(p))
+	}
+}

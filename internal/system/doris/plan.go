@@ -245,6 +245,7 @@ func (p planner) component(c Component, w workload, has content) error {
 func (p planner) carryOut(w workload, target *appsv1.StatefulSet, replicas int32) error {
 	if w.untouched && !w.changes && w.live != nil && w.revision == 0 {
 		p.remaining(w)
+		p.acceptLive(w)
 		return p.asItIs(w, target, replicas)
 	}
 	return p.apply(w, target, p.causeInSet(w), replicas)

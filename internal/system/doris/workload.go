@@ -134,7 +134,7 @@ func (p planner) compareRecords(w *workload) error {
 	if err != nil {
 		return err
 	}
-	w.edited = templateFields(fields)
+	w.edited = append(templateFields(fields), w.contentAtZero()...)
 	config := w.recorded
 	config.Frontend, config.Backend, config.Content = w.now.Frontend, w.now.Backend, w.now.Content
 	byConfig, err := p.engine.Between(base, p.rendered(*w, config, w.revision))
