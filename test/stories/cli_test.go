@@ -1,21 +1,26 @@
 package stories
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/cli"
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
 	clistatus "github.com/fairlead-dev/fairlead/internal/cli/status"
@@ -25,7 +30,7 @@ import (
 	"github.com/fairlead-dev/fairlead/test/story"
 )
 
-// says runs a verb and holds its exit code and parts of what it prints.
+// saysPlugin runs a verb and holds its exit code and parts of what it prints.
 func (s *scene) saysPlugin(code int, parts []string, args ...string) string {
 	s.Helper()
 	out, got := s.plugged("", args...)
@@ -187,24 +192,65 @@ func TestRestartReplacesOneComponent(t *testing.T) {
 	}
 }
 
-// TestReleaseSaysWhatItMeans holds what release prints and asks for.
-func TestReleaseSaysWhatItMeans(t *testing.T) {
+// TestReleasedAndTakenOverAgain holds that release prints what happens, that it
+// does, and that neither the way there nor the way back replaces a Pod.
+func TestReleasedAndTakenOverAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	p := s.operate()
+	s.operate()
 	s.create(small)
 	s.settled("doris")
-	s.quiet(time.Second)
-	p.end(15) // what the operator does about it is another story
-	s.saysPlugin(exit.Failed, []string{"--yes", "StatefulSet/doris-be", "OnDelete", "RollingUpdate", "would replace none"}, "release", "dcr", "doris")
-	s.saysPlugin(exit.OK, []string{"Asked for the release"}, "release", "dcr", "doris", "--yes")
-	if got := s.doris("doris").Annotations[meta.Prefix+"release"]; got != "true" {
-		t.Errorf("the annotation is %q", got)
+	before := s.identities()
+	strategy := func(want appsv1.StatefulSetUpdateStrategyType) {
+		t.Helper()
+		s.eventually("the strategy is "+string(want), func() string {
+			for _, name := range []string{"doris-fe", "doris-be"} {
+				set := &appsv1.StatefulSet{}
+				s.get(name, set)
+				if got := set.Spec.UpdateStrategy.Type; got != want {
+					return name + " has " + string(got)
+				}
+			}
+			return ""
+		})
 	}
+	s.saysPlugin(exit.Failed, []string{"--yes", "StatefulSet/doris-be", "OnDelete", "RollingUpdate"}, "release", "dcr", "doris")
+	strategy(appsv1.OnDeleteStatefulSetStrategyType)
+	s.saysPlugin(exit.OK, []string{"Asked for the release"}, "release", "dcr", "doris", "--yes")
+	strategy(appsv1.RollingUpdateStatefulSetStrategyType)
 	s.saysPlugin(exit.OK, []string{"released already"}, "release", "dcr", "doris", "--yes")
-	s.saysPlugin(exit.OK, nil, "release", "dcr", "doris", "--undo", "--yes")
-	if _, still := s.doris("doris").Annotations[meta.Prefix+"release"]; still {
-		t.Error("the annotation is still there")
+	s.saysPlugin(exit.OK, []string{"(released"}, "status", "dcr", "doris")
+	s.saysPlugin(exit.OK, []string{"updateStrategy"}, "release", "dcr", "doris", "--undo", "--yes")
+	strategy(appsv1.OnDeleteStatefulSetStrategyType)
+	s.saysPlugin(exit.OK, []string{"not released"}, "release", "dcr", "doris", "--undo", "--yes")
+	if gone := moved(before, s.identities()); gone != "" {
+		t.Error(gone)
+	}
+}
+
+// TestReleaseThatWouldReplacePodsIsRefused holds that Pods on an older template
+// keep a cluster from being handed back.
+func TestReleaseThatWouldReplacePodsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(small)
+	s.settled("doris")
+	s.saysPlugin(exit.OK, nil, "pause", "dcr", "doris", "--yes")
+	s.quiet(time.Second)
+	set := &appsv1.StatefulSet{}
+	change(s, "doris-be", set, func(set *appsv1.StatefulSet) { set.Spec.Template.Labels["somebody"] = "else" })
+	s.eventually("the newest template is seen", func() string {
+		s.get("doris-be", set)
+		if set.Status.ObservedGeneration != set.Generation {
+			return "it is not"
+		}
+		return ""
+	})
+	s.saysPlugin(exit.Failed, []string{"doris-be-0", "let the roll end"}, "release", "dcr", "doris", "--yes")
+	s.saysPlugin(exit.OK, []string{"Pods that would change if they were lost", "doris-be-0"}, "plan", "dcr", "doris")
+	if _, asked := s.doris("doris").Annotations[meta.AnnotationRelease]; asked {
+		t.Error("the release was asked for")
 	}
 }
 
@@ -341,4 +387,94 @@ func TestPlanOfALargeConfigurationIsQuick(t *testing.T) {
 	}
 	t.Logf("plan of 3 frontends and 3 backends with 500 settings, five times: %v", took)
 	s.nothingWritten(mark)
+}
+
+// TestCompletionKnowsTheCluster completes names and digests from the API.
+func TestCompletionKnowsTheCluster(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(small)
+	s.settled("doris")
+	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:be-3.0.5" })
+	s.says("doris", meta.ConditionChangePending, metav1.ConditionTrue)
+	digest := s.result().Sets[0].Approve
+	for _, tc := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"plan", ""}, "dcr\ndoriscluster\n"},
+		{[]string{"plan", "dcr", ""}, "doris\n"},
+		{[]string{"status", "dcr/"}, "dcr/doris\n"},
+		{[]string{"approve", "dcr", "doris", ""}, digest + "\t"},
+		{[]string{"approve", "dcr/doris", digest[:2]}, digest + "\t"},
+		{[]string{"restart", "dcr", "doris", "--component", ""}, "be\nfe\n"},
+		{[]string{"plan", "-n", s.namespace[:8]}, s.namespace + "\n"},
+		{[]string{"plan", "-o", ""}, "json\nyaml\nwide\n"},
+	} {
+		words := append([]string{"__complete", "--kubeconfig", s.cluster.Kubeconfig(), "-n", s.namespace}, tc.words...)
+		if out, code := pluggedAnywhere(s, "", words...); code != exit.OK || !strings.Contains(out, tc.want) {
+			t.Errorf("%q is completed to (code %d, want %q)\n%s", tc.words, code, tc.want, out)
+		}
+	}
+}
+
+// TestWatchToAPipePrintsNews holds that a line is printed when there is something
+// to say, without control characters, and that an interrupt is no failure.
+func TestWatchToAPipePrintsNews(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(small)
+	s.settled("doris")
+	s.quiet(time.Second)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out lines
+	cmd := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	cmd.SetArgs([]string{"status", "dcr", "doris", "--watch", "--interval", "200ms", "--kubeconfig", s.cluster.Kubeconfig(), "-n", s.namespace})
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	shows := func(part string) func() string {
+		return func() string {
+			if text := out.String(); !strings.Contains(text, part) {
+				return "it says " + text
+			}
+			return ""
+		}
+	}
+	s.eventually("the state is printed", shows("Ready=True"))
+	s.stays("silence", time.Second, func() string {
+		if text := out.String(); strings.Count(text, "\n") != 1 {
+			return "it says " + text
+		}
+		return ""
+	})
+	s.saysPlugin(exit.OK, nil, "pause", "dcr", "doris", "--yes")
+	s.eventually("the news is printed", shows("| paused"))
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Errorf("after an interrupt: %v", err)
+	}
+	if text := out.String(); strings.Contains(text, "\x1b") {
+		t.Errorf("control characters in a pipe: %q", text)
+	}
+}
+
+// lines is what a command prints while others read it.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -2,22 +2,16 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
 	"github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/cli/screen"
 )
-
-// annotationRelease on a custom resource asks the operator to hand its workloads
-// back.
-const annotationRelease = meta.Prefix + "release"
 
 func release(v *verb) *cobra.Command {
 	undo := false
@@ -27,8 +21,9 @@ func release(v *verb) *cobra.Command {
 		Long: `Hand the workloads of a resource back, to another operator or to nobody: the operator
 lets the StatefulSet controller replace Pods again (updateStrategy RollingUpdate),
 gives up the ownership of its fields, and writes nothing any more but the status.
-No object is deleted. From then on, Pods that are not on the newest template of their
-set are replaced by the StatefulSet controller, without asking the database.`,
+No object is deleted and no Pod is replaced: where a Pod is not on the newest template
+of its set, which the StatefulSet controller would replace at once, nothing is handed
+back.`,
 		Example: "  kubectl fairlead release dcr doris -n analytics\n  kubectl fairlead release dcr doris --undo",
 		RunE:    func(cmd *cobra.Command, args []string) error { return v.release(cmd.Context(), args, &undo) },
 	})
@@ -44,7 +39,7 @@ func (v *verb) release(ctx context.Context, args []string, undo *bool) error {
 	if err := none(rest); err != nil {
 		return err
 	}
-	_, released := subject.Cluster.Annotations[annotationRelease]
+	released := meta.Released(subject.Cluster.Annotations)
 	switch {
 	case *undo && !released:
 		v.screen().Linef("%s is not released.", called(subject.Cluster))
@@ -55,19 +50,39 @@ func (v *verb) release(ctx context.Context, args []string, undo *bool) error {
 		v.screen().Linef("%s is released already.", called(subject.Cluster))
 		return nil
 	}
-	if err := v.preview(subject, nil); err != nil {
+	if err := movesNothing(v.screen(), subject); err != nil {
 		return err
 	}
-	printRelease(v.screen(), subject)
+	annotations := map[string]*string{meta.AnnotationRelease: new("true")}
+	if err := v.preview(subject, annotations); err != nil {
+		return err
+	}
 	return v.carry(ctx, s, subject, change{
-		annotations: map[string]*string{annotationRelease: new("true")},
+		annotations: annotations,
 		question:    fmt.Sprintf("Release %s?", called(subject.Cluster)),
 		done:        "Asked for the release.",
+		check:       func(again *plan.Subject) error { return movesNothing(v.screen(), again) },
 	})
 }
 
+// movesNothing refuses a release by which the StatefulSet controller would replace
+// Pods, and names them.
+func movesNothing(s screen.Screen, subject *plan.Subject) error {
+	behind := subject.Behind()
+	if len(behind) == 0 {
+		return nil
+	}
+	s.Linef("%s", s.Painted(screen.Bad, "The StatefulSet controller would replace these Pods at once, without asking the database:"))
+	pods := screen.Table{Indent: "  "}
+	for _, l := range behind {
+		pods.Row(screen.Texts(l.Pod, "has "+l.Has, "would get "+l.Gets, list(l.Images))...)
+	}
+	s.Print(pods)
+	return errors.New("nothing was changed: let the roll end, or approve what is held, and release it then")
+}
+
 func (v *verb) takeAgain(ctx context.Context, s *kube.Session, subject *plan.Subject) error {
-	annotations := map[string]*string{annotationRelease: nil}
+	annotations := map[string]*string{meta.AnnotationRelease: nil}
 	if err := v.preview(subject, annotations); err != nil {
 		return err
 	}
@@ -76,28 +91,4 @@ func (v *verb) takeAgain(ctx context.Context, s *kube.Session, subject *plan.Sub
 		question:    fmt.Sprintf("Let the operator work on %s again?", called(subject.Cluster)),
 		done:        fmt.Sprintf("The operator works on %s again.", called(subject.Cluster)),
 	})
-}
-
-// printRelease prints what the release means: for each set, and for each Pod that
-// the StatefulSet controller would then replace.
-func printRelease(s screen.Screen, subject *plan.Subject) {
-	s.Linef("")
-	s.Linef("%s", s.Painted(screen.Head, "With the release, none of the above is carried out any more, and:"))
-	t := screen.Table{Indent: "  "}
-	for _, name := range slices.Sorted(maps.Keys(subject.World.StatefulSets)) {
-		set := subject.World.StatefulSets[name]
-		t.Row(screen.Texts("StatefulSet/"+name, "spec.updateStrategy", string(set.Spec.UpdateStrategy.Type), "->", string(appsv1.RollingUpdateStatefulSetStrategyType))...)
-	}
-	s.Print(t)
-	behind := subject.Behind()
-	if len(behind) == 0 {
-		s.Linef("  Every Pod is on the newest template of its set: the StatefulSet controller would replace none.")
-		return
-	}
-	s.Linef("  %s", s.Painted(screen.Bad, "The StatefulSet controller would replace, at once and without asking the database:"))
-	pods := screen.Table{Indent: "    "}
-	for _, l := range behind {
-		pods.Row(screen.Texts(l.Pod, "has "+l.Has, "would get "+l.Gets, list(l.Images))...)
-	}
-	s.Print(pods)
 }

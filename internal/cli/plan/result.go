@@ -120,7 +120,10 @@ func (s *Subject) result(dc *dorisv1.DorisCluster, p plan.Plan) Result {
 		r.Changes = []plan.Change{} // programs read a list
 	}
 	r.Pods = s.pods(p)
-	r.IfLost = s.ifLost(r.Pods)
+	r.IfLost = s.Behind()
+	if len(p.Refused()) == 0 && !meta.Paused(dc.Annotations) {
+		r.IfLost = slices.DeleteFunc(r.IfLost, func(l Lost) bool { return going(r.Pods, l.Pod) })
+	}
 	for _, c := range p.Changes {
 		if c.Object.Kind == "PersistentVolumeClaim" && c.Path == "" && c.To != "created" {
 			r.Claims = append(r.Claims, c)
@@ -134,6 +137,9 @@ func (s *Subject) result(dc *dorisv1.DorisCluster, p plan.Plan) Result {
 	}
 	if meta.Paused(dc.Annotations) {
 		r.Notes = append(r.Notes, fmt.Sprintf("it is paused: nothing of this is carried out before `kubectl fairlead resume %s/%s -n %s`", kube.ShortKind, dc.Name, dc.Namespace))
+	}
+	if meta.Released(dc.Annotations) {
+		r.Notes = append(r.Notes, fmt.Sprintf("it is released: the operator hands the workloads back, and does nothing more before `kubectl fairlead release %s/%s -n %s --undo`", kube.ShortKind, dc.Name, dc.Namespace))
 	}
 	r.Summary = summary(r)
 	return r
@@ -216,20 +222,9 @@ func Ready(p *corev1.Pod) bool {
 	})
 }
 
-// ifLost lists the Pods that are on another template than their set has now, but
-// for those that are replaced anyway.
-func (s *Subject) ifLost(pods []Pod) []Lost {
-	going := map[string]bool{}
-	for _, p := range pods {
-		going[p.Name] = p.Order > 0
-	}
-	var out []Lost
-	for _, l := range s.Behind() {
-		if !going[l.Pod] {
-			out = append(out, l)
-		}
-	}
-	return out
+// going tells whether a Pod is replaced anyway.
+func going(pods []Pod, name string) bool {
+	return slices.ContainsFunc(pods, func(p Pod) bool { return p.Name == name && p.Order > 0 })
 }
 
 // Behind lists the Pods that are on another template than their set has now, those

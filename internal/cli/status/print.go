@@ -60,6 +60,9 @@ func remarks(v View) string {
 	if v.Paused {
 		text += "   (paused: the operator writes nothing)"
 	}
+	if v.Released {
+		text += "   (released: the operator hands the workloads back and does nothing more)"
+	}
 	switch {
 	case v.ObservedGeneration == 0:
 		text += "   (no operator has seen it yet)"

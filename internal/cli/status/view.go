@@ -24,6 +24,7 @@ type View struct {
 	Name               string             `json:"name"`
 	Generation         int64              `json:"generation"`
 	ObservedGeneration int64              `json:"observedGeneration"`
+	Released           bool               `json:"released,omitempty"`
 	Paused             bool               `json:"paused,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 	Components         []Component        `json:"components,omitempty"`
@@ -68,7 +69,7 @@ func viewOf(s *cliplan.Subject, r cliplan.Result) View {
 	dc := s.Cluster
 	v := View{
 		Kind: dorisv1.Kind, Namespace: dc.Namespace, Name: dc.Name, Generation: dc.Generation,
-		ObservedGeneration: dc.Status.ObservedGeneration, Paused: meta.Paused(dc.Annotations), Conditions: dc.Status.Conditions,
+		ObservedGeneration: dc.Status.ObservedGeneration, Paused: meta.Paused(dc.Annotations), Released: meta.Released(dc.Annotations), Conditions: dc.Status.Conditions,
 		Plan: r.Summary, HeldSets: r.Sets, Findings: r.Findings, IfLost: r.IfLost,
 	}
 	for _, p := range r.Pods {
