@@ -35,6 +35,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fairlead-dev/fairlead/internal/operator"
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
 	"github.com/fairlead-dev/fairlead/test/cluster"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
@@ -62,6 +63,8 @@ type settings struct {
 	Namespaces      []string
 	LeaderElect     bool
 	Metrics, Health string
+	// Future makes it a build with one more revision of the rendering.
+	Future bool
 }
 
 func beOperator(text string) error {
@@ -81,8 +84,15 @@ func beOperator(text string) error {
 	return operator.Run(ctx, cfg, operator.Options{
 		Systems: s.Systems, Namespaces: s.Namespaces, Workers: 16, Log: log,
 		LeaderElect: s.LeaderElect, LeaseNamespace: story.SystemNamespace,
-		MetricsAddress: s.Metrics, HealthAddress: s.Health,
+		MetricsAddress: s.Metrics, HealthAddress: s.Health, Around: s.around(),
 	})
+}
+
+func (s settings) around() operator.Around {
+	if !s.Future {
+		return operator.Around{}
+	}
+	return operator.Around{Doris: func(d operator.Doris) operator.Doris { return d.(*doris.System).WithFuture(fakeRevision) }}
 }
 
 // process is an operator that runs.
