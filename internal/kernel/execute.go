@@ -99,7 +99,8 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 			ev = event.Created(s.Target())
 		}
 	case plan.Patch:
-		verb, err, ev = "patch", r.Writer.Patch(ctx, s), event.Updated(s.Target(), s.Reason)
+		did, err = sent(r.Writer.Patch(ctx, s))
+		verb, ev = "patch", event.Updated(s.Target(), s.Reason)
 	case plan.Adopt:
 		verb, err, ev = "adopt", r.Writer.Adopt(ctx, s), event.Updated(s.Target(), s.Reason)
 	case plan.Disown:
@@ -113,10 +114,6 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 	default:
 		return false, fmt.Errorf("unknown step %T", step)
 	}
-	var contested *apply.ContestedError
-	if errors.As(err, &contested) {
-		did = false
-	}
 	if did {
 		r.metrics.wrote(verb)
 	}
@@ -124,4 +121,10 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		rn.done = append(rn.done, ev)
 	}
 	return did, err
+}
+
+// sent tells whether a patch was sent: one that is contested was not.
+func sent(err error) (bool, error) {
+	_, contested := errors.AsType[*apply.ContestedError](err)
+	return !contested, err
 }

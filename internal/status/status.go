@@ -214,13 +214,13 @@ func pending(p plan.Plan) Verdict {
 	if len(paths) == 0 {
 		paths = pods
 	}
-	message := shorten(paths)
+	said := []string{shorten(paths)}
 	for _, f := range p.Findings {
 		if f.Reason == meta.ReasonStaleApproval {
-			message += "; " + f.String() // somebody waits for what was not consented to
+			said = append(said, f.String()) // somebody waits for what was not consented to
 		}
 	}
-	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: message}
+	return Verdict{True: true, Reason: meta.ReasonConsentNeeded, Message: strings.Join(said, "; ")}
 }
 
 func messages(findings []plan.Finding) []string {
