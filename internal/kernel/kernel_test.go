@@ -222,6 +222,10 @@ func TestReconcile(t *testing.T) {
 			name: "contested step keeps no other from being taken", double: newDouble(steps(applyIt, deleteIt), steps(applyIt)), fail: map[string]error{"apply": &apply.ContestedError{Object: plan.RefOf(target), What: "x", RetryAfter: time.Minute}},
 			did: []string{"apply", "delete", "apply", "status"}, events: []string{"Deleted", "Contested"}, after: time.Minute, ready: "False Contested Pod/p: somebody else keeps changing what the operator sets (x)",
 		},
+		{
+			name: "call that is not done is told by nothing but the next observation", double: newDouble(steps(callIt, deleteIt), steps(waitFor)), fail: map[string]error{"call": &plan.NotDoneError{Reason: "x"}},
+			did: []string{"call", "delete", "status"}, events: []string{"Deleted"}, after: 7 * time.Second, ready: "False Waiting for it",
+		},
 		{name: "events of conditions follow the write", double: newDouble(), fail: map[string]error{"status": errors.New("no")}, did: []string{"status"}, after: -1},
 		{name: "conflict of the status is silent", double: newDouble(), fail: map[string]error{"status": conflict}, did: []string{"status"}, after: 20 * time.Millisecond},
 		{

@@ -110,6 +110,15 @@ func (p planner) acceptLive(w workload) {
 	})
 }
 
+// reloaded is the content that the processes have, or get, while the template stays
+// as it is. One that is to be mounted by a new template is not among it until then.
+func (w workload) reloaded() map[string]string {
+	if len(w.now.Live) > 0 || maps.Equal(w.now.Content, w.recorded.Content) {
+		return w.now.Live
+	}
+	return w.recorded.Live
+}
+
 // contentAtZero is the change of a content in a template that mounts ConfigMaps
 // by their own names, as revision 0 does: nothing but the stamp of the template
 // tells it.

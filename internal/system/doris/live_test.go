@@ -454,3 +454,46 @@ func TestLiveAfterTakeover(t *testing.T) {
 		t.Errorf("the plan is\n%s", printPlan(p))
 	}
 }
+
+func TestLiveHeld(t *testing.T) {
+	t.Run("nodes that speak TLS are not asked: held as under Manual", func(t *testing.T) {
+		tls := "enable_tls = true\ntls_ca_certificate_path = /tls/ca\ntls_certificate_path = /tls/crt\ntls_private_key_path = /tls/key\n"
+		w := newWorld(t, strings.Replace(liveCluster, "be.conf: \"", "be.conf: \""+strings.ReplaceAll(tls, "\n", `\n`), 1)).withNodes()
+		w.settle()
+		w.conf("be", tls+fileOfBE("4711", "100"))
+		p := w.settle()
+		w.gone(t, nil, "held")
+		if len(p.HeldSets()) != 1 || w.nodes.asked > 0 {
+			t.Errorf("asked %d times, the plan is\n%s", w.nodes.asked, printPlan(p))
+		}
+		if got := condition(w.dc, meta.ConditionFullySupported); !strings.HasPrefix(got, "False") || !strings.Contains(got, "spec.configUpdatePolicy") {
+			t.Errorf("FullySupported is %q", got)
+		}
+		w.nodes.otherFiles = true // they go because a person says so
+		w.approve(onlyDigest(t, p, "ConfigMap/be-conf"))
+		w.settle()
+		w.gone(t, backends, "approved")
+	})
+	t.Run("data on emptyDir volumes: what can be set is, what needs a restart is held", func(t *testing.T) {
+		claims := `persistentVolumes: [{name: data, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`
+		w := newWorld(t, strings.Replace(liveCluster, ", "+claims, "", 1)).withNodes()
+		w.settle()
+		w.conf("be", fileOfBE("4711", "100"))
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4711")
+		w.conf("be", fileOfBE("4712", "200"))
+		p := w.settle()
+		w.gone(t, nil, "held")
+		if len(p.HeldSets()) != 1 || !p.Settled() {
+			t.Errorf("the plan is\n%s", printPlan(p))
+		}
+		w.nodes.restart(w, "doris-be-1")
+		w.settle()
+		if got := w.nodes.procs["doris-be-1"].values["max_tablet_version_num"]; got != "4711" {
+			t.Errorf("after a start, while the change is held, it has %s", got)
+		}
+		w.conf("be", fileOfBE("4712", "100"))
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4712")
+	})
+}

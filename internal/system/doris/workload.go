@@ -209,8 +209,8 @@ func (p planner) decide(w *workload) error {
 	if err := p.compareRecords(w); err != nil {
 		return err
 	}
-	reloaded := w.now.Live
-	if len(w.edited) > 0 && len(reloaded) > 0 { // a new template mounts what was accepted last
+	reloaded := w.reloaded()
+	if len(w.edited) > 0 && len(w.now.Live) > 0 { // a new template mounts what was accepted last
 		w.now.mount()
 		if err := p.compareRecords(w); err != nil {
 			return err

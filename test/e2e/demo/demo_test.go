@@ -63,6 +63,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	}
 	t.Run("rows outlive the Pod they were written through", func(t *testing.T) { rowsOutlivePod(ctx, t, d) })
 	t.Run("killing the operator restarts nothing", func(t *testing.T) { operatorKilled(ctx, t, d) })
+	t.Run("a setting is changed without a restart and outlives one", func(t *testing.T) { settingOutlivesContainer(ctx, t, d) })
 }
 
 func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
