@@ -61,7 +61,7 @@ func registry(d dependencies) []struct {
 			New:     func() *dorisv1.DorisCluster { return &dorisv1.DorisCluster{} },
 			System:  d.doris(engine),
 			Watches: doris.Watches(), RivalLease: doris.UpstreamLease,
-			Around:  d.around.Writer,
+			Around: d.around.Writer,
 		}.Run},
 	}
 }

@@ -98,12 +98,7 @@ func (p planner) reloaded(kind dorisv1.ComponentType, set *appsv1.StatefulSet, r
 	if set == nil || c.lost || maps.Equal(c.copies, recorded.Content) {
 		return
 	}
-	live := map[string]string{}
-	for name, copied := range c.copies {
-		if had := recorded.Content[name]; had != "" && had != copied && p.world.OwnMaps[had] != nil {
-			live[name] = copied
-		}
-	}
+	live := p.beside(recorded.Content, c.copies)
 	if len(live) == 0 {
 		return
 	}
@@ -115,6 +110,17 @@ func (p planner) reloaded(kind dorisv1.ComponentType, set *appsv1.StatefulSet, r
 		c.liveMaps[name] = c.maps[name]
 		c.add(name, p.world.OwnMaps[recorded.Content[name]], recorded.Content[name])
 	}
+}
+
+// beside names the copies that differ from those that are mounted.
+func (p planner) beside(mounted, copies map[string]string) map[string]string {
+	live := map[string]string{}
+	for name, copied := range copies {
+		if had := mounted[name]; had != "" && had != copied && p.world.OwnMaps[had] != nil {
+			live[name] = copied
+		}
+	}
+	return live
 }
 
 // keep goes back to the content that was recorded.

@@ -79,18 +79,19 @@ func current(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Annotations[meta.AnnotationTemplate] == set.Spec.Template.Annotations[meta.AnnotationTemplate]
 }
 
-// content is what all Pods of the set shall have: what they mount, or what was
+// newest is the content that all Pods of the set shall have: what they mount, or what was
 // accepted since then without a new template.
 func (a accepted) newest() map[string]string {
 	out := maps.Clone(a.Content)
-	for name, copied := range a.Live {
-		out[name] = copied
-	}
+	maps.Copy(out, a.Live)
 	return out
 }
 
-// mount makes the newest content the one that is mounted.
-func (a *accepted) mount() { a.Content, a.Live = a.newest(), nil }
+// mounting is the record with the newest content as the one that is mounted.
+func (a accepted) mounting() accepted {
+	a.Content, a.Live = a.newest(), nil
+	return a
+}
 
 // settingsFile is one content as the processes of a component read it.
 type settingsFile struct {

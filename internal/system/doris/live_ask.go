@@ -117,16 +117,14 @@ func (s *System) observeNodes(ctx context.Context, dc *dorisv1.DorisCluster, w *
 	)
 	for _, name := range sortedKeys(questions) {
 		q := questions[name]
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
+		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
 			report := s.asker.ask(ctx, p.address(q.kind, q.pod), startOf(q.pod), q.about)
 			mu.Lock()
 			defer mu.Unlock()
 			w.Nodes[name] = report
-		}()
+		})
 	}
 	wait.Wait()
 }
@@ -199,8 +197,7 @@ func (a *asker) set(ctx context.Context, o setSettings) error {
 	var failed error
 	for _, c := range o.changes {
 		err := a.nodes.Set(ctx, o.at, c)
-		var no *refusedError
-		if errors.As(err, &no) {
+		if no, is := errors.AsType[*refusedError](err); is {
 			refused[c.Key] = no.reason
 			continue
 		}

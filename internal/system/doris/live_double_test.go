@@ -222,8 +222,7 @@ func (n *nodesDouble) call(w *world, c plan.Call) error {
 		w.Errorf("a value is printed: %+v", c.Operation)
 	}
 	err := w.system.Execute(context.Background(), World{}, c.Operation)
-	var notDone *plan.NotDoneError
-	if errors.As(err, &notDone) {
+	if _, notDone := errors.AsType[*plan.NotDoneError](err); notDone {
 		return nil
 	}
 	return err

@@ -67,58 +67,75 @@ func (p planner) report(kind dorisv1.ComponentType, pod *corev1.Pod, about map[s
 // reasonNotAsked says that nobody has asked a node: the plugin never does.
 const reasonNotAsked = "NotAsked"
 
+// hearing is what the nodes of a component say to a content, one after the other.
+type hearing struct {
+	kind dorisv1.ComponentType
+	set  *appsv1.StatefulSet
+	// names are the copies of the content, accepted tells that it is what all
+	// processes shall have already.
+	names    map[string]string
+	accepted bool
+	// started is what the template mounts, file is the content.
+	started, file settingsFile
+
+	heard            int
+	unheard          map[string]NodeReport
+	invalid, restart []setting.Change
+}
+
 // judge decides how the Pods of a set get to a content.
 func (p planner) judge(kind dorisv1.ComponentType, set *appsv1.StatefulSet, recorded accepted, wanted map[string]*corev1.ConfigMap, names map[string]string) judgement {
 	mounted := p.contentNamed(recorded.Content)
-	started, file := p.fileOf(kind, mounted), p.fileOf(kind, wanted)
-	j := judgement{why: p.beyondSettings(kind, mounted, wanted, started, file), unheard: map[string]NodeReport{}}
-	pods := p.world.Pods[string(kind)]
-	switch {
-	case len(j.why) > 0, ptr.Deref(set.Spec.Replicas, 1) == 0:
-		j.road = restarts
-		return j
+	h := hearing{
+		kind: kind, set: set, names: names, accepted: maps.Equal(names, recorded.newest()), unheard: map[string]NodeReport{},
+		started: p.fileOf(kind, mounted), file: p.fileOf(kind, wanted),
 	}
-	accepted := maps.Equal(names, recorded.newest())
-	heard := 0
-	var invalid, restart []setting.Change
-	for i := range pods {
-		pod := &pods[i]
-		isCurrent := current(set, pod)
-		s := syncOf(pod, names, started, file)
-		if isCurrent && !s.behind {
-			heard++
-			continue
-		}
-		if !isCurrent && (accepted || started.sameAs(file)) {
-			continue
-		}
-		report, ok := p.report(kind, pod, names)
-		if !ok {
-			j.unheard[pod.Name] = report
-			continue
-		}
-		if !isCurrent {
-			report.Items, s.record = asStarted(report.Items, started), liveRecord{}
-		}
-		heard++
-		of := setting.Of(s.input(report, started, file))
-		invalid = append(invalid, of.Invalid...)
-		for _, c := range of.Restart {
-			if !sameIn(started, file, c.Key) {
-				restart = append(restart, c)
-			}
-		}
+	if why := p.beyondSettings(kind, mounted, wanted, h.started, h.file); len(why) > 0 || ptr.Deref(set.Spec.Replicas, 1) == 0 {
+		return judgement{road: restarts, why: why}
 	}
-	silent := heard == 0 && (len(j.unheard) > 0 || !accepted && !started.sameAs(file))
+	for i := range p.world.Pods[string(kind)] {
+		p.hear(&h, &p.world.Pods[string(kind)][i])
+	}
+	silent := h.heard == 0 && (len(h.unheard) > 0 || !h.accepted && !h.started.sameAs(h.file))
+	j := judgement{unheard: h.unheard}
 	switch {
-	case len(invalid) > 0:
-		j.road, j.why = refuses, reasons(invalid)
-	case len(restart) > 0, silent && !accepted && p.nothingToLose(kind):
-		j.road, j.why = restarts, reasons(restart)
+	case len(h.invalid) > 0:
+		j.road, j.why = refuses, reasons(h.invalid)
+	case len(h.restart) > 0, silent && !h.accepted && p.nothingToLose(kind):
+		j.road, j.why = restarts, reasons(h.restart)
 	case silent:
 		j.road = asks
 	}
 	return j
+}
+
+// hear adds what the node of one Pod says. One that is to be replaced is asked
+// about a content that is not accepted yet, as if it had started already.
+func (p planner) hear(h *hearing, pod *corev1.Pod) {
+	isCurrent, s := current(h.set, pod), syncOf(pod, h.names, h.started, h.file)
+	switch {
+	case isCurrent && !s.behind:
+		h.heard++
+		return
+	case !isCurrent && (h.accepted || h.started.sameAs(h.file)):
+		return
+	}
+	report, ok := p.report(h.kind, pod, h.names)
+	if !ok {
+		h.unheard[pod.Name] = report
+		return
+	}
+	if !isCurrent {
+		report.Items, s.record = asStarted(report.Items, h.started), liveRecord{}
+	}
+	h.heard++
+	of := setting.Of(s.input(report, h.started, h.file))
+	h.invalid = append(h.invalid, of.Invalid...)
+	for _, c := range of.Restart {
+		if !sameIn(h.started, h.file, c.Key) {
+			h.restart = append(h.restart, c)
+		}
+	}
 }
 
 // sameIn tells whether two files say the same of a setting. A process that needs a

@@ -63,7 +63,7 @@ func (p planner) reloadOne(w workload, s syncing, started, file settingsFile) {
 		return
 	}
 	of := setting.Of(s.input(report, started, file))
-	if stuck := append(of.Restart, of.Invalid...); len(stuck) > 0 {
+	if stuck := slices.Concat(of.Restart, of.Invalid); len(stuck) > 0 {
 		p.startsAgain(w, change, stuck[0])
 		return
 	}
@@ -108,6 +108,21 @@ func (p planner) acceptLive(w workload) {
 		Object: w.live, Manager: FieldManager, Reason: "record which content the processes have",
 		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationAccepted: w.target.String()}}},
 	})
+}
+
+// compareContents compares the records, and returns the content that the processes
+// have, or get, if the template stays as it is. A new template mounts what was
+// accepted last.
+func (p planner) compareContents(w *workload) (reloaded map[string]string, err error) {
+	if err := p.compareRecords(w); err != nil {
+		return nil, err
+	}
+	reloaded = w.reloaded()
+	if len(w.edited) == 0 || len(w.now.Live) == 0 {
+		return reloaded, nil
+	}
+	w.now = w.now.mounting()
+	return reloaded, p.compareRecords(w)
 }
 
 // reloaded is the content that the processes have, or get, while the template stays

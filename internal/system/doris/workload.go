@@ -206,15 +206,9 @@ func touches(fields []diff.Field, path string) bool {
 // decide chooses what the template is rendered from and at which revision. What
 // needs consent and has none stays as it was.
 func (p planner) decide(w *workload) error {
-	if err := p.compareRecords(w); err != nil {
+	reloaded, err := p.compareContents(w)
+	if err != nil {
 		return err
-	}
-	reloaded := w.reloaded()
-	if len(w.edited) > 0 && len(w.now.Live) > 0 { // a new template mounts what was accepted last
-		w.now.mount()
-		if err := p.compareRecords(w); err != nil {
-			return err
-		}
 	}
 	w.restart = p.restartEffect(*w)
 	w.target, w.at = w.now, w.revision

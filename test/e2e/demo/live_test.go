@@ -53,7 +53,7 @@ type live struct {
 }
 
 func (l live) kubectl(ctx context.Context, args ...string) string {
-	l.T.Helper()
+	l.Helper()
 	out, err := l.Kubectl(ctx, args...)
 	if err != nil {
 		l.Fatal(err)
@@ -63,7 +63,7 @@ func (l live) kubectl(ctx context.Context, args ...string) string {
 
 // containers lists the frontends' Pods with their UIDs and containers.
 func (l live) containers(ctx context.Context) string {
-	l.T.Helper()
+	l.Helper()
 	return l.kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-l", "app.kubernetes.io/component=fe", "-o",
 		"jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].containerID}{\"\\n\"}{end}")
 }
@@ -97,7 +97,7 @@ func (l live) inSync(ctx context.Context) bool {
 }
 
 func (l live) await(ctx context.Context, what string, ok func() bool) {
-	l.T.Helper()
+	l.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			conditions, _ := l.Kubectl(ctx, "get", "dcr", demo.Name, "-n", demo.Namespace, "-o", "jsonpath={.status.conditions}")

@@ -1,4 +1,4 @@
-package operator
+package observe
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretData reads the data of one Secret by name, past every cache: it is the
-// only place of the operator that does. Nothing of it is kept.
-func secretData(ctx context.Context, live ctrlclient.Reader, namespace, name string) (map[string][]byte, error) {
+// SecretData reads the data of one Secret by name; live must not be a cache. It is
+// the only place of the operator that does, and nothing of it is kept. Without the
+// Secret the answer is nil.
+func SecretData(ctx context.Context, live client.Reader, namespace, name string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, secret)
 	switch {
