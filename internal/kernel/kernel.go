@@ -152,6 +152,7 @@ func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request)
 	if holder := r.Rival.Holder(); holder != "" {
 		return r.yield(ctx, req, obj, holder)
 	}
+	r.rivalry.forget(req)
 	if wait := r.restless.pause(req, obj); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}

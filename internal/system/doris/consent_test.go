@@ -312,3 +312,25 @@ func TestStrangersAddToTheTemplate(t *testing.T) {
 	w.settle()
 	w.gone(t, append([]string{"doris-be-3"}, backends...), "the image")
 }
+
+// TestARestartThatLosesData asks for a restart of backends on emptyDir volumes in
+// the set itself, and adds a label to its template.
+func TestARestartThatLosesData(t *testing.T) {
+	w := settled(t, onEmptyDir)
+	stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) {
+		s.Spec.Template.Labels["team"] = "shop"
+	})
+	p := w.settle()
+	w.gone(t, nil, "a label")
+	if got := changesOf(p, "StatefulSet/doris-be"); !slices.Equal(got, []string{"spec.template.metadata.labels[\"team\"] drift none refuse"}) {
+		t.Errorf("changes %v", got)
+	}
+	stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) {
+		annotateTemplate(s, restartKubectl, "2026-05-06T09:00:00Z")
+	})
+	p = w.settle()
+	w.gone(t, nil, "a restart that loses data")
+	w.approve(onlyDigest(t, p, "StatefulSet/doris-be"))
+	w.settle()
+	w.gone(t, backends, "accepted")
+}

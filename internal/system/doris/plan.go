@@ -310,7 +310,10 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 		Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
 	}
 	if why.Verdict == plan.VerdictHold {
-		c.Verdict, c.Reason, c.Message = plan.VerdictHold, why.Reason, "stays as it is while the change of its template is held; replaced for another reason, it would follow the template"
+		c.Verdict, c.Reason, c.Message = plan.VerdictHold, why.Reason, "stays as it is while the change of its template is held"
+		if why.Cause == plan.CauseDrift {
+			c.Message += "; replaced for another reason, it would follow the template as it was edited"
+		}
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/rollout"
@@ -33,6 +34,7 @@ func (p planner) roll() error {
 			return nil
 		}
 		r.add(set, p.world.Pods[string(c)], pinned(set), edited(built, set))
+		p.holdLosses(c, set, &r)
 	}
 	for i := range r.members {
 		m := &r.members[i]
@@ -40,6 +42,43 @@ func (p planner) roll() error {
 	}
 	p.replaceNext(r)
 	return nil
+}
+
+// holdLosses keeps Pods whose data goes with them where they are behind for another
+// reason than a change of the template that was accepted as such: a restart that
+// somebody asked for in the set, say.
+func (p planner) holdLosses(kind dorisv1.ComponentType, set *appsv1.StatefulSet, r *rolling) {
+	recorded, known := readAccepted(set)
+	stamp := set.Spec.Template.Annotations[meta.AnnotationTemplate]
+	if !known || p.restartEffect(workload{kind: kind, live: set, recorded: recorded}) != plan.EffectDataLoss {
+		return
+	}
+	var kept []int
+	for i, m := range r.members {
+		if m.Outdated && r.sets[m.Name] == set && r.pods[m.Name].Annotations[meta.AnnotationTemplate] == stamp {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) == 0 || set.Annotations[meta.AnnotationRoll] == set.Status.UpdateRevision {
+		return
+	}
+	if p.build.Hold(plan.Consents(set), []plan.Change{{
+		Object: plan.RefOf(typed(set)), Path: "spec.template", To: set.Status.UpdateRevision,
+		Cause: plan.CauseUser, Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
+		Message: "somebody asked in the StatefulSet for its Pods to be replaced; their data is on emptyDir volumes and is gone then",
+	}}) {
+		return
+	}
+	for _, i := range kept {
+		r.members[i].Outdated = false
+	}
+}
+
+// typed is a set with its kind, which the cache leaves out.
+func typed(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	out := &appsv1.StatefulSet{ObjectMeta: set.ObjectMeta}
+	out.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	return out
 }
 
 // podsChange tells whether a set is made or grows by this plan, or its template

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -156,6 +157,8 @@ func (p planner) additions(w workload, target *appsv1.StatefulSet) error {
 	if err != nil {
 		return err
 	}
+	paths = append(paths, marks("labels", target.Spec.Template.Labels, w.live.Spec.Template.Labels)...)
+	paths = append(paths, marks("annotations", target.Spec.Template.Annotations, w.live.Spec.Template.Annotations)...)
 	for _, path := range paths {
 		if touches(w.edited, path) {
 			continue // taken away by an edit that is on its way
@@ -166,6 +169,19 @@ func (p planner) additions(w workload, target *appsv1.StatefulSet) error {
 		})
 	}
 	return nil
+}
+
+// marks lists the labels or annotations of a live template that are not rendered,
+// nor those of a restart or of ours.
+func marks(kind string, rendered, live map[string]string) []string {
+	var paths []string
+	for _, key := range sortedKeys(live) {
+		if _, known := rendered[key]; known || key == restartKubectl || strings.HasPrefix(key, meta.Prefix) {
+			continue
+		}
+		paths = append(paths, fmt.Sprintf("spec.template.metadata.%s[%q]", kind, key))
+	}
+	return paths
 }
 
 // reasonAddedElsewhere says that a field of a template is somebody else's.
