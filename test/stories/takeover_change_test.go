@@ -11,12 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
-	"github.com/fairlead-dev/fairlead/internal/plan"
-	"github.com/fairlead-dev/fairlead/test/simnode"
 )
 
 const kubectlRestart = "kubectl.kubernetes.io/restartedAt"
@@ -242,100 +239,6 @@ func takeoverCases() []afterwards {
 	}
 }
 
-// halfRolled is a roll of the other operator that stops at its first Pod.
-func halfRolled() afterwards {
-	var mend func()
-	return afterwards{
-		name: "a roll is half done at the takeover",
-		before: func(s *scene) {
-			mend = s.nodes.Inject(simnode.Rule{Fault: simnode.FaultNeverReady, Namespace: s.namespace, Image: newBackend})
-			newBackendImage(s)
-			changeAs(s, legacyManager, "doris-be", &appsv1.StatefulSet{}, func(set *appsv1.StatefulSet) {
-				for _, list := range [][]corev1.Container{set.Spec.Template.Spec.InitContainers, set.Spec.Template.Spec.Containers} {
-					for i := range list {
-						list[i].Image = newBackend
-					}
-				}
-			})
-			s.eventually("the first Pod follows", func() string {
-				for _, p := range s.pods("be") {
-					if p.Spec.Containers[0].Image == newBackend {
-						return ""
-					}
-				}
-				return "none does"
-			})
-			s.Cleanup(mend)
-		},
-		then: func(s *scene) {
-			mend()
-			s.serves()
-			s.stays("the other Pod is held", time.Second, func() string {
-				if n := s.history.Made()["doris-be-0"]; n != 1 {
-					return "it was made again"
-				}
-				return ""
-			})
-			s.approve("doris", s.digest(s.plannedBy(s.present(), "doris"), "Pod/doris-be-0", plan.CauseRevision))
-		},
-		went: []string{"doris-be-0"},
-	}
-}
-
-// rolledByController waits until the StatefulSet controller has replaced all.
-func rolledByController(s *scene) {
-	s.eventually("all Pods follow the template", func() string {
-		set := backends(s)
-		if set.Status.ObservedGeneration != set.Generation || set.Status.CurrentRevision != set.Status.UpdateRevision {
-			return "they do not"
-		}
-		return ""
-	})
-	s.serves()
-}
-
-// madeAgain holds that a set that was deleted is again what it was.
-func madeAgain(s *scene) {
-	set := backends(s)
-	if set.Annotations[meta.AnnotationRevision] != "0" || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
-		s.Errorf("annotations %v, strategy %v", set.Annotations, set.Spec.UpdateStrategy)
-	}
-	if got := variables(set); !slices.Equal(got["USER"], []string{"root"}) || !slices.Equal(got["A"], []string{"a"}) {
-		s.Errorf("another rendering: %v", got)
-	}
-	if n := len(set.Spec.VolumeClaimTemplates); n == 0 {
-		s.Error("the claims are gone from the set")
-	}
-}
-
-func (s *scene) deleteSet(how metav1.DeletionPropagation) {
-	s.Helper()
-	set := backends(s)
-	if err := s.client.Delete(s.Context(), set, client.PropagationPolicy(how)); err != nil {
-		s.Fatal(err)
-	}
-	s.eventually("the set is another one", func() string {
-		list := &appsv1.StatefulSetList{}
-		for _, o := range s.list(list) {
-			if o.GetName() == set.Name && o.GetUID() != set.UID {
-				return ""
-			}
-		}
-		return "it is not there, or still the old one"
-	})
-}
-
-// wentSoFar waits until so many Pods have gone.
-func (s *scene) wentSoFar(n int) {
-	s.Helper()
-	s.eventually("Pods go", func() string {
-		if went := s.history.Went(); len(went) < n {
-			return strings.Join(went, " ") + " went"
-		}
-		return ""
-	})
-}
-
 // TestAroundTheTakeover tells many short stories beside each other, under one
 // operator: what happened to a cluster before it was taken over, and what is done
 // to it after that.
@@ -377,27 +280,35 @@ func TestAroundTheTakeover(t *testing.T) {
 	}
 	for i, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			s := *scenes[i]
 			s.T = t
-			if tc.expect != nil {
-				tc.expect(&s)
-			}
-			if n := began[i] + len(tc.went); n > began[i] && tc.went[0] != "any" {
-				s.wentSoFar(n)
-				s.serves()
-			}
-			s.quiet(2 * time.Second)
-			if went := s.history.Went()[began[i]:]; len(tc.went) == 0 || tc.went[0] != "any" {
-				if diff := cmp.Diff(tc.went, went, cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("Pods that went (-want +got):\n%s\n%s", diff, printed(s.plannedBy(s.present(), "doris")))
-				}
-			}
-			if tc.check != nil {
-				tc.check(&s)
-			}
-			if got := backends(&s).Annotations[meta.AnnotationRevision]; got != "0" {
-				t.Errorf("revision %q: a newer rendering rides along only when asked", got)
-			}
+			tc.ends(&s, began[i])
 		})
+	}
+}
+
+// ends waits for what is to come of what was done, and holds what is true then.
+// began is how many Pods had gone before.
+func (tc afterwards) ends(s *scene, began int) {
+	s.Helper()
+	if tc.expect != nil {
+		tc.expect(s)
+	}
+	if n := began + len(tc.went); n > began && tc.went[0] != "any" {
+		s.wentSoFar(n)
+		s.serves()
+	}
+	s.quiet(2 * time.Second)
+	if went := s.history.Went()[began:]; len(tc.went) == 0 || tc.went[0] != "any" {
+		if diff := cmp.Diff(tc.went, went, cmpopts.EquateEmpty()); diff != "" {
+			s.Errorf("Pods that went (-want +got):\n%s\n%s", diff, printed(s.plannedBy(s.present(), "doris")))
+		}
+	}
+	if tc.check != nil {
+		tc.check(s)
+	}
+	if got := backends(s).Annotations[meta.AnnotationRevision]; got != "0" {
+		s.Errorf("revision %q: a newer rendering rides along only when asked", got)
 	}
 }

@@ -56,8 +56,8 @@ spec:
 // set before it is made.
 func (s *scene) legacy(manifest string, change ...func(*appsv1.StatefulSet)) {
 	s.Helper()
-	for _, make := range s.legacyParts(manifest, change...) {
-		make()
+	for _, part := range s.legacyParts(manifest, change...) {
+		part()
 		s.serves() // backends come after a frontend serves
 	}
 }
