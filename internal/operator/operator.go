@@ -16,7 +16,6 @@ import (
 
 	"github.com/fairlead-dev/fairlead/internal/dial"
 	"github.com/fairlead-dev/fairlead/internal/kernel"
-	"github.com/fairlead-dev/fairlead/internal/observe"
 	"github.com/fairlead-dev/fairlead/internal/version"
 )
 
@@ -47,7 +46,7 @@ type Options struct {
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	var mgr manager.Manager // systems run, and ask for accounts, when it is there
 	account := func(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-		return observe.SecretData(ctx, mgr.GetAPIReader(), namespace, name)
+		return kernel.SecretData(ctx, mgr.GetAPIReader(), namespace, name)
 	}
 	runs, err := systems(o.Systems, dependencies{dial: o.Dial, account: account, workers: o.Workers, around: o.Around})
 	if err != nil {
