@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,7 @@ type nodesDouble struct {
 	// down do not answer; refusing take nothing; dying take one setting and then
 	// answer no more.
 	down, refusing, dying map[string]bool
+	asking                sync.Mutex
 	asked, sets           int
 	crashes               bool // broken Pods run, and end again and again
 	// mounts are the files that templates mounted at any time.
@@ -69,6 +71,8 @@ func (w *world) withNodes() *world {
 }
 
 func (n *nodesDouble) Settings(_ context.Context, at nodeAddress) ([]setting.Item, error) {
+	n.asking.Lock() // several nodes are asked at the same time
+	defer n.asking.Unlock()
 	n.asked++
 	p, err := n.at(at)
 	if err != nil {

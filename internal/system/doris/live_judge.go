@@ -193,10 +193,10 @@ func (p planner) beyondSettings(kind dorisv1.ComponentType, mounted, wanted map[
 func (p planner) shape(kind dorisv1.ComponentType, mounted map[string]*corev1.ConfigMap) string {
 	if kind == dorisv1.ComponentFE {
 		c, findings := ReadFrontendConfig(p.dc, mounted)
-		return fmt.Sprint(c, c.TLS, findings)
+		return digest([]any{c, findings})
 	}
 	c, findings := ReadBackendConfig(p.dc, mounted)
-	return fmt.Sprint(c, c.TLS, findings)
+	return digest([]any{c, findings})
 }
 
 // followsLive decides about a changed content under the policy Auto. It tells

@@ -34,7 +34,7 @@ func settingOutlivesContainer(ctx context.Context, t *testing.T, d *demo.Demo) {
 		t.Errorf("Pods or containers changed (-before +after):\n%s", diff)
 	}
 	const killed = demo.Name + "-fe-1"
-	_, _ = d.Kubectl(ctx, "exec", "-n", demo.Namespace, killed, "-c", "fe", "--", "bash", "-c", "kill 1") // it ends with the container
+	_, _ = d.Kubectl(ctx, "exec", "-n", demo.Namespace, killed, "-c", "fe", "--", "/opt/apache-doris/fe/bin/stop_fe.sh") // it ends with the container
 	l.await(ctx, "the container is another one", func() bool { return l.containers(ctx) != before })
 	l.await(ctx, "the value is in force again", func() bool { return l.inForce(ctx, "7002") && l.inSync(ctx) })
 	if diff := cmp.Diff(uids(before), uids(l.containers(ctx))); diff != "" {
