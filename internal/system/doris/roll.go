@@ -139,11 +139,15 @@ func (p planner) replaceNext(r rolling) {
 	if choice.Name != "" {
 		set = r.sets[choice.Name]
 		pod := r.pods[choice.Name].DeepCopy()
+		reason := "the Pod template changed"
+		if p.mustGo[choice.Name] {
+			reason = "a setting is gone from the configuration, and only a start brings its default back"
+		}
 		p.build.Step(plan.Change{
 			Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: set.Status.UpdateRevision,
 			Cause: why.Cause, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
-			Reason: "Outdated", Message: "the Pod template changed",
-		}, plan.Evict{Pod: pod, Reason: "the Pod template changed"})
+			Reason: "Outdated", Message: reason,
+		}, plan.Evict{Pod: pod, Reason: reason})
 	}
 	for _, name := range outdated {
 		if name != choice.Name {
