@@ -98,21 +98,17 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		if s.Live == "" {
 			ev = event.Created(s.Target())
 		}
-	case plan.Patch:
-		did, err = sent(r.Writer.Patch(ctx, s))
-		verb, ev = "patch", event.Updated(s.Target(), s.Reason)
-	case plan.Adopt:
-		verb, err, ev = "adopt", r.Writer.Adopt(ctx, s), event.Updated(s.Target(), s.Reason)
-	case plan.Disown:
-		verb, err, ev = "disown", r.Writer.Disown(ctx, s), event.Updated(s.Target(), s.Reason)
-	case plan.Delete:
-		verb, err, ev = "delete", r.Writer.Delete(ctx, s), event.Deleted(s.Target(), s.Reason)
-	case plan.Evict:
-		verb, err, ev = "evict", r.Writer.Evict(ctx, s), event.Evicted(s.Target(), s.Reason)
 	case plan.Call:
 		verb, err, ev = "call", r.System.Execute(ctx, rn.world, s.Operation), event.Called(s.Target(), s.Operation.Describe())
 	default:
-		return false, fmt.Errorf("unknown step %T", step)
+		did, verb, err = r.change(ctx, step)
+		ev = event.Updated(step.Target(), step.Why())
+		switch step.(type) {
+		case plan.Delete:
+			ev = event.Deleted(step.Target(), step.Why())
+		case plan.Evict:
+			ev = event.Evicted(step.Target(), step.Why())
+		}
 	}
 	if did {
 		r.metrics.wrote(verb)
@@ -121,6 +117,24 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		rn.done = append(rn.done, ev)
 	}
 	return did, err
+}
+
+// change carries out a step on an object that exists.
+func (r *Reconciler[O, W]) change(ctx context.Context, step plan.Step) (did bool, verb string, err error) {
+	switch s := step.(type) {
+	case plan.Patch:
+		did, err = sent(r.Writer.Patch(ctx, s))
+		return did, "patch", err
+	case plan.Adopt:
+		return true, "adopt", r.Writer.Adopt(ctx, s)
+	case plan.Disown:
+		return true, "disown", r.Writer.Disown(ctx, s)
+	case plan.Delete:
+		return true, "delete", r.Writer.Delete(ctx, s)
+	case plan.Evict:
+		return true, "evict", r.Writer.Evict(ctx, s)
+	}
+	return false, "", fmt.Errorf("unknown step %T", step)
 }
 
 // sent tells whether a patch was sent: one that is contested was not.

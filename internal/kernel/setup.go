@@ -93,11 +93,11 @@ func (reg Registration[O, W]) Run(ctx context.Context, mgr manager.Manager, name
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if reg.RivalLease != "" {
-		reg.rival = observe.NewRival(reg.RivalLease, reg.Clock, mgr.GetLogger().WithValues("system", reg.Name))
-		watching := make(chan error, 1)
-		go func() { watching <- reg.rival.Run(ctx, mgr.GetConfig()) }()
-		defer func() { cancel(); <-watching }()
-		reg.rival.Await(ctx, rivalPatience)
+		stop, err := reg.watchRival(ctx, mgr)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	failed := make(chan error, len(namespaces))
 	for _, ns := range namespaces {
@@ -111,6 +111,31 @@ func (reg Registration[O, W]) Run(ctx context.Context, mgr manager.Manager, name
 		}
 	}
 	return first
+}
+
+// watchRival begins to watch for another operator, and waits until it is known
+// whether one is at work.
+func (reg *Registration[O, W]) watchRival(ctx context.Context, mgr manager.Manager) (stop func(), err error) {
+	log := mgr.GetLogger().WithValues("system", reg.Name, "lease", reg.RivalLease)
+	reg.rival = observe.NewRival(reg.RivalLease, reg.Clock, log)
+	lease, selector := reg.rival.Lease()
+	leases, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{lease: {Field: selector}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of leases for %q: %w", reg.Name, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := reg.rival.Run(ctx, leases); err != nil {
+			log.Error(err, "cannot see whether another operator is at work")
+		}
+	}()
+	reg.rival.Await(ctx, rivalPatience)
+	return func() { cancel(); <-done }, nil
 }
 
 // kindPoll is how often a missing kind is looked for. Nothing is asked any

@@ -8,13 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Rival watches the lease by which another operator for the same kinds says that
@@ -35,29 +33,31 @@ func NewRival(lease string, now func() time.Time, log logr.Logger) *Rival {
 	return &Rival{lease: lease, now: now, log: log, leases: map[types.NamespacedName]*coordinationv1.Lease{}, synced: make(chan struct{})}
 }
 
-// Run watches until ctx ends. Where it may not look, it says so once and nobody
-// is found.
-func (r *Rival) Run(ctx context.Context, cfg *rest.Config) error {
-	c, err := coordination.NewForConfig(cfg)
+// Lease is what the cache that Run is given must hold, and Selector which of them.
+func (r *Rival) Lease() (o client.Object, selector fields.Selector) {
+	return &coordinationv1.Lease{}, fields.OneTermEqualSelector("metadata.name", r.lease)
+}
+
+// Run watches until ctx ends, through a cache that it starts. Where it may not
+// look, nobody is found.
+func (r *Rival) Run(ctx context.Context, c cache.Cache) error {
+	informer, err := c.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("client for leases: %w", err)
+		return fmt.Errorf("watching leases: %w", err)
 	}
-	source := cache.NewListWatchFromClient(c.RESTClient(), "leases", metav1.NamespaceAll, fields.OneTermEqualSelector("metadata.name", r.lease))
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: source, ObjectType: &coordinationv1.Lease{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    r.seen,
-			UpdateFunc: func(_, o any) { r.seen(o) },
-			DeleteFunc: r.gone,
-		},
-	})
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    r.seen,
+		UpdateFunc: func(_, o any) { r.seen(o) },
+		DeleteFunc: r.gone,
+	}); err != nil {
+		return fmt.Errorf("watching leases: %w", err)
+	}
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			r.ready()
 		}
 	}()
-	informer.RunWithContext(ctx)
-	return nil
+	return c.Start(ctx)
 }
 
 func (r *Rival) ready() { r.once.Do(func() { close(r.synced) }) }
@@ -86,7 +86,7 @@ func (r *Rival) seen(o any) {
 }
 
 func (r *Rival) gone(o any) {
-	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
 	lease, ok := o.(*coordinationv1.Lease)

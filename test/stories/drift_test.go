@@ -55,15 +55,20 @@ func oursIsPutBack(s *scene) {
 		o.Spec.Ports[0].TargetPort = intstr.FromInt32(1234)
 		delete(o.Labels, dorisv1.LabelComponent)
 	})
+	// An entry of its own, since ports are told apart by their numbers.
+	changeAs(s, "kubectl-edit", "doris-fe-internal", &corev1.Service{}, func(o *corev1.Service) { o.Spec.Ports[0].Port = 1234 })
 	changeAs(s, "kubectl-label", "doris-be", &appsv1.StatefulSet{}, func(o *appsv1.StatefulSet) {
 		o.Labels[dorisv1.LabelComponent] = "changed"
 		o.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}
 	})
 	s.eventually("all is as it was", func() string {
-		service := &corev1.Service{}
+		service, frontends := &corev1.Service{}, &corev1.Service{}
 		s.get("doris-be-internal", service)
+		s.get("doris-fe-internal", frontends)
 		set := s.set("doris-be")
 		switch {
+		case len(frontends.Spec.Ports) != 1 || frontends.Spec.Ports[0].Port == 1234:
+			return fmt.Sprintf("the Service of the frontends has %v", frontends.Spec.Ports)
 		case service.Spec.Ports[0].TargetPort.IntVal == 1234 || service.Labels[dorisv1.LabelComponent] != "be":
 			return fmt.Sprintf("the Service has %v and %v", service.Spec.Ports, service.Labels)
 		case set.Labels[dorisv1.LabelComponent] != "be" || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType:

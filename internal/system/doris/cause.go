@@ -213,3 +213,6 @@ func edited(p plan.Plan, set *appsv1.StatefulSet) bool {
 // reasonAsFound is the reason of changes that would bring what was found to what
 // is rendered.
 const reasonAsFound = "NeedsConsent"
+
+// pinnedService tells whether a Service was applied by us before.
+func pinnedService(s *corev1.Service) bool { return s.Annotations[meta.AnnotationInputs] != "" }

@@ -334,3 +334,26 @@ func TestARestartThatLosesData(t *testing.T) {
 	w.settle()
 	w.gone(t, backends, "accepted")
 }
+
+// TestARenumberedPortIsPutBack lets somebody give a port of a Service another
+// number: an entry that is not ours beside ours.
+func TestARenumberedPortIsPutBack(t *testing.T) {
+	w := settled(t, threeByThree)
+	ports := func() map[string]int32 {
+		out := map[string]int32{}
+		list := object(w, "doris-be-internal", &corev1.Service{}).Spec.Ports
+		for _, p := range list {
+			out[p.Name] = p.Port
+		}
+		if len(out) != len(list) {
+			t.Errorf("two ports of one name: %v", list)
+		}
+		return out
+	}
+	before := ports()
+	stranger(w, "doris-be-internal", &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 1234 })
+	w.settle()
+	if diff := cmp.Diff(before, ports()); diff != "" {
+		t.Errorf("ports (-before +after):\n%s", diff)
+	}
+}

@@ -155,6 +155,9 @@ func pinned(set *appsv1.StatefulSet) bool {
 func (p planner) want(rendered, live client.Object, reason string) {
 	w := plan.Want{Rendered: rendered, Live: live, Reason: reason, Cause: p.causeOf(rendered, live)}
 	if service, is := live.(*corev1.Service); is {
+		if p.adoptsPorts(rendered, service) {
+			return // what is applied is planned when the ports are ours
+		}
 		p.asFoundService(&w, service)
 	}
 	p.build.Want(w)

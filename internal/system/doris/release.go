@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -20,23 +21,11 @@ func released(dc *dorisv1.DorisCluster) bool {
 // strategy that the existing operator gives them, and no field belongs to us any
 // more. Nothing is handed back while that would replace a Pod.
 func (p planner) release() {
-	var behindSets []string
-	for _, c := range rendered {
-		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
-		if set == nil || !ours(set) {
-			continue
-		}
-		for i := range p.world.Pods[string(c)] {
-			if pod := &p.world.Pods[string(c)][i]; behind(set, pod) || unseen(set) {
-				behindSets = append(behindSets, pod.Name)
-			}
-		}
-	}
-	if len(behindSets) > 0 {
+	if pods := p.behindTheirSets(); len(pods) > 0 {
 		p.build.Wait(plan.Wait{
 			On: plan.Ref{Kind: dorisv1.Kind, Namespace: p.dc.Namespace, Name: p.dc.Name}, Reason: meta.ReasonReleasing, Person: true,
 			Message: fmt.Sprintf("%s are not on the newest template of their set: handed back now, the StatefulSet controller would replace them. Take the annotation %s away, let the roll end or accept what is held, and hand the cluster back then",
-				strings.Join(behindSets, ", "), meta.AnnotationRelease),
+				strings.Join(pods, ", "), meta.AnnotationRelease),
 		})
 		return
 	}
@@ -45,19 +34,40 @@ func (p planner) release() {
 			p.releaseSet(set)
 		}
 		for _, name := range []string{InternalServiceName(p.dc.Name, c), AccessServiceName(p.dc.Name, c)} {
-			if service := p.world.Services[name]; service != nil && service.Annotations[meta.AnnotationInputs] != "" {
-				p.build.Carry([]plan.Change{{
-					Object: plan.RefOf(service), Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
-					Reason: meta.ReasonReleasing, Message: "it belongs to the operator no more; nothing of it changes",
-				}}, plan.Disown{
-					Object: service, Manager: FieldManager, Reason: "hand back",
-					Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-						meta.AnnotationInputs: nil, meta.AnnotationAsFound: nil, meta.AnnotationConsents: nil,
-					}}},
-				})
+			if service := p.world.Services[name]; service != nil && pinnedService(service) {
+				p.releaseService(service)
 			}
 		}
 	}
+}
+
+// behindTheirSets names the Pods that the StatefulSet controller would replace.
+func (p planner) behindTheirSets() []string {
+	var names []string
+	for _, c := range rendered {
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
+		if set == nil || !ours(set) {
+			continue
+		}
+		for i := range p.world.Pods[string(c)] {
+			if pod := &p.world.Pods[string(c)][i]; behind(set, pod) || unseen(set) {
+				names = append(names, pod.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (p planner) releaseService(service *corev1.Service) {
+	p.build.Carry([]plan.Change{{
+		Object: plan.RefOf(service), Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
+		Reason: meta.ReasonReleasing, Message: "it belongs to the operator no more; nothing of it changes",
+	}}, plan.Disown{
+		Object: service, Manager: FieldManager, Reason: "hand back",
+		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+			meta.AnnotationInputs: nil, meta.AnnotationAsFound: nil, meta.AnnotationConsents: nil,
+		}}},
+	})
 }
 
 // ours tells whether a set was not handed back yet.
