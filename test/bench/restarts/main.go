@@ -113,11 +113,18 @@ const (
 )
 
 const manifest = `
+apiVersion: v1
+kind: Secret
+metadata: {name: admin, namespace: bench}
+type: kubernetes.io/basic-auth
+stringData: {username: op, password: only-a-test-double}
+---
 apiVersion: doris.selectdb.com/v1
 kind: DorisCluster
 metadata: {name: doris, namespace: bench}
 spec:
   configUpdatePolicy: Auto
+  authSecret: admin
   feSpec:
     replicas: 3
     image: "apache/doris:fe-4.1.3"
@@ -224,6 +231,9 @@ func pods(kind string) []string {
 
 func (b *bench) measure(ctx context.Context) error {
 	if err := b.await(ctx, "the cluster", func() bool { return b.settled(ctx) }); err != nil {
+		return err
+	}
+	if err := b.nodes.addUser(ctx, "op", "only-a-test-double"); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -99,6 +99,23 @@ func follow(ctx context.Context, first, f *local.FE) error {
 	}
 }
 
+// addUser makes the account that the operator logs in with.
+func (n *nodes) addUser(ctx context.Context, name, password string) error {
+	db, err := n.local.FEs[0].Open("root", "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	for _, text := range []string{
+		fmt.Sprintf("CREATE USER '%s' IDENTIFIED BY '%s'", name, password), fmt.Sprintf("GRANT ADMIN_PRIV ON *.*.* TO '%s'", name),
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (n *nodes) startBE(ctx context.Context, pod string) error {
 	b := n.bes[pod]
 	if b == nil {
