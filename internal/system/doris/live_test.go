@@ -201,6 +201,19 @@ func TestLiveIsSetAgain(t *testing.T) {
 		w.settle()
 		w.gone(t, backends, "approved")
 	})
+	t.Run("on the Pods of a set that is deleted and made again", func(t *testing.T) {
+		w := liveWorld(t)
+		w.conf("be", fileOfBE("4711", "100"))
+		w.settle()
+		w.report(w.plan(w.store.Now())) // the status remembers what the set mounts
+		set := w.set("doris-be")
+		w.must(w.store.Delete(keyOf(set), set.UID, false))
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4711")
+		w.nodes.restart(w, "doris-be-1")
+		w.settle()
+		w.have(t, "max_tablet_version_num", "4711")
+	})
 	t.Run("a later template mounts the newest content", func(t *testing.T) {
 		w := liveWorld(t)
 		w.conf("be", fileOfBE("4711", "100"))
