@@ -158,7 +158,27 @@ func (p planner) replaceNext(r rolling) {
 		p.progressing(set, "replacing Pods: "+choice.Name)
 		return
 	}
+	if why := r.stuck(); why != "" {
+		p.build.Wait(plan.Wait{
+			On: plan.RefOf(set), Reason: meta.ReasonMemberFailed,
+			Message: "replacing Pods: stopped, since " + why + ". Mend the spec or what it names; the Pod is replaced then",
+		})
+		return
+	}
 	p.progressing(set, "replacing Pods: waiting for "+choice.Waiting)
+}
+
+// stuck tells which Pod cannot run, and why, so that the roll does not go on.
+func (r *rolling) stuck() string {
+	for _, m := range slices.Backward(r.members) {
+		if m.Ready || m.Outdated {
+			continue
+		}
+		if why, failed := failure(r.pods[m.Name]); failed {
+			return m.Name + " does not come up (" + why + ")"
+		}
+	}
+	return ""
 }
 
 func (p planner) progressing(set *appsv1.StatefulSet, message string) {
