@@ -53,24 +53,41 @@ func (d *Demo) Sayf(format string, args ...any) {
 // It needs no cluster, so that it can run beside the start of one.
 func BuildImages(ctx context.Context, root, dir string, out io.Writer) error {
 	binary := filepath.Join(dir, "fairlead")
-	steps := [][]string{
-		{"build", "-o", binary, "./cmd/fairlead"},
-		{"run", "./hack/image", "operator", "--binary", binary, "--out", dir},
-		{"run", "./hack/image", "dorissim", "--out", dir},
+	if err := goTool(ctx, root, out, "build", "-o", binary, "./cmd/fairlead"); err != nil {
+		return err
 	}
-	for _, args := range steps {
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
-		}
+	if err := goTool(ctx, root, out, "run", "./hack/image", "operator", "--binary", binary, "--out", dir); err != nil {
+		return err
+	}
+	return BuildStandIn(ctx, root, dir, out)
+}
+
+// BuildStandIn makes the images of the stand-in alone. The flags are those of
+// "hack/image dorissim": other names have other versions reported.
+func BuildStandIn(ctx context.Context, root, dir string, out io.Writer, flags ...string) error {
+	return goTool(ctx, root, out, append([]string{"run", "./hack/image", "dorissim", "--out", dir}, flags...)...)
+}
+
+func goTool(ctx context.Context, root string, out io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
 	return nil
 }
 
 // Install loads the images into the node and installs the operator.
 func (d *Demo) Install(ctx context.Context) error {
+	if err := d.LoadImages(ctx); err != nil {
+		return err
+	}
+	return d.InstallOperator(ctx)
+}
+
+// LoadImages loads the images into the node.
+func (d *Demo) LoadImages(ctx context.Context) error {
 	archives, err := filepath.Glob(filepath.Join(d.Images, "*.tar"))
 	if err != nil {
 		return err
@@ -81,13 +98,18 @@ func (d *Demo) Install(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// InstallOperator installs the operator, whose image the node has.
+func (d *Demo) InstallOperator(ctx context.Context) error {
 	d.Sayf("installing the operator: kubectl apply -f config/install/fairlead.yaml")
 	if _, err := d.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(d.Root, "config/install/fairlead.yaml")); err != nil {
 		return err
 	}
-	_, err = d.Kubectl(ctx, "-n", "fairlead-system", "rollout", "status", "deployment/fairlead", "--timeout=180s")
+	_, err := d.Kubectl(ctx, "-n", "fairlead-system", "rollout", "status", "deployment/fairlead", "--timeout=180s")
 	if err != nil {
-		return fmt.Errorf("the operator does not become available: %w\n%s", err, d.diagnosis(ctx, "fairlead-system"))
+		return fmt.Errorf("the operator does not become available: %w\n%s", err, d.Diagnosis(ctx, "fairlead-system"))
 	}
 	d.Sayf("the operator runs")
 	return nil
@@ -121,14 +143,14 @@ func (d *Demo) AwaitReady(ctx context.Context, limit time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not ready after %s: %s\n%s", limit, last, d.diagnosis(context.WithoutCancel(ctx), Namespace))
+			return fmt.Errorf("not ready after %s: %s\n%s", limit, last, d.Diagnosis(context.WithoutCancel(ctx), Namespace))
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
 
-// diagnosis collects what a person would look at.
-func (d *Demo) diagnosis(ctx context.Context, namespace string) string {
+// Diagnosis collects what a person would look at.
+func (d *Demo) Diagnosis(ctx context.Context, namespace string) string {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var b strings.Builder

@@ -75,10 +75,14 @@ func (d *Demo) AwaitBackends(ctx context.Context, n int, limit time.Duration) ([
 }
 
 // WriteRows makes a table with three copies of each tablet and writes rows.
-func (d *Demo) WriteRows(ctx context.Context) error {
+func (d *Demo) WriteRows(ctx context.Context) error { return d.WriteCopies(ctx, 3) }
+
+// WriteCopies makes a table with so many copies of each tablet and writes three
+// rows.
+func (d *Demo) WriteCopies(ctx context.Context, copies int) error {
 	for _, s := range []string{
 		"CREATE DATABASE IF NOT EXISTS demo",
-		`CREATE TABLE IF NOT EXISTS demo.ships (id INT, name VARCHAR(32)) DISTRIBUTED BY HASH(id) BUCKETS 3 PROPERTIES ("replication_num" = "3")`,
+		fmt.Sprintf(`CREATE TABLE IF NOT EXISTS demo.ships (id INT, name VARCHAR(32)) DISTRIBUTED BY HASH(id) BUCKETS 3 PROPERTIES ("replication_num" = "%d")`, copies),
 		"INSERT INTO demo.ships VALUES (1, 'Beagle'), (2, 'Fram'), (3, 'Endurance')",
 	} {
 		if _, err := d.SQL(ctx, s); err != nil {
