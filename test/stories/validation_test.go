@@ -238,7 +238,7 @@ func TestAnInvalidEditChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.operate()
-	s.create(small)
+	s.create(strings.ReplaceAll(three, "replicas: 3", "replicas: 1")) // on claims: nothing is held
 	s.settled("doris")
 	pods, sets := s.identities(), s.templates()
 	s.edit("doris", func(dc *dorisv1.DorisCluster) {
