@@ -79,8 +79,9 @@ cluster | e2e)
     exit 1
   fi
   # One package at a time: each may start clusters. Never from the test cache:
-  # what they prove lies outside the test binary.
-  run_tests testname . -timeout 40m -count=1 -p 1 "$@" "${packages[@]}" || status=1
+  # what they prove lies outside the test binary. Stories mostly wait, so more of
+  # them run beside each other than there are cores.
+  run_tests testname . -timeout 40m -count=1 -p 1 -parallel 4 "$@" "${packages[@]}" || status=1
   ;;
 fault)
   export FAIRLEAD_FAULT=all
