@@ -111,11 +111,11 @@ spec:
   feSpec: {replicas: 1, image: "apache/doris:fe-2.1.8", configMapInfo: {configMapName: fe-conf}}
   beSpec: {replicas: 1, image: "apache/doris:be-2.1.8", configMapInfo: {configMapName: be-conf}}
 `)
-	s.says("doris", meta.ConditionReconciling, metav1.ConditionTrue, meta.ReasonMissingReference, `ConfigMap "fe-conf"`)
+	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, meta.ReasonMissingReference, `ConfigMap "fe-conf"`)
 	s.create("kind: ConfigMap\napiVersion: v1\nmetadata: {name: fe-conf}\ndata: {fe.conf: \"enable_fqdn_mode = true\\n\"}")
-	s.says("doris", meta.ConditionReconciling, metav1.ConditionTrue, meta.ReasonMissingReference, `Secret "login"`)
+	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, meta.ReasonMissingReference, `Secret "login"`)
 	s.create("kind: Secret\napiVersion: v1\nmetadata: {name: login}\nstringData: {username: root, password: a}")
-	s.says("doris", meta.ConditionReconciling, metav1.ConditionTrue, meta.ReasonMissingReference, `ConfigMap "be-conf"`)
+	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, meta.ReasonMissingReference, `ConfigMap "be-conf"`)
 	s.create("kind: ConfigMap\napiVersion: v1\nmetadata: {name: be-conf}\ndata: {be.conf: \"heartbeat_service_port = 9150\\n\"}")
 	s.settled("doris")
 }
