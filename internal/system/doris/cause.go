@@ -83,7 +83,7 @@ func (w workload) asked(path string) bool {
 // rendered: it is remembered when the Service is taken over, and held.
 func (p planner) asFoundService(w *plan.Want, live *corev1.Service) {
 	var found []string
-	if live.Annotations[meta.AnnotationInputs] != "" {
+	if pinnedService(live) {
 		found = asFound(live)
 	} else {
 		fields, err := p.engine.Compare(w.Rendered, live, FieldManager)
@@ -109,7 +109,7 @@ func (p planner) asFoundService(w *plan.Want, live *corev1.Service) {
 	rendered.SetAnnotations(annotations)
 	w.Rendered = rendered
 	otherwise := w.Cause
-	if live.Annotations[meta.AnnotationInputs] == "" {
+	if !pinnedService(live) {
 		otherwise = func(string) plan.Cause { return plan.CauseUser }
 	}
 	w.Cause = func(path string) plan.Cause {

@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -121,35 +120,6 @@ func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
 		maps.Copy(in.ConfigMaps, contents[kind].maps)
 	}
 	return in
-}
-
-// bootstrapped tells whether the frontends have served: the record says so, or
-// one of them serves now, or the set was made by somebody else before us, or the
-// claims of several are there, which are made only then. (The claims outlive the
-// resource: one that is made again must start all of them, since a majority of
-// those that knew each other has to meet.)
-func (p planner) bootstrapped() bool {
-	if p.world.FrontendClaims > 1 {
-		return true
-	}
-	if p.world.OwnMaps[BootstrapConfigMapName(p.dc.Name)] != nil || servingFrontends(p.world) > 0 {
-		return true
-	}
-	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, dorisv1.ComponentFE)]
-	return set != nil && !pinned(set)
-}
-
-// pinned tells whether a set was rendered or taken over by us. One that was not is
-// taken over as it is. Should somebody take our annotations away, the template
-// that we rendered and the ownership of its fields tell it too.
-func pinned(set *appsv1.StatefulSet) bool {
-	if set.Annotations[meta.AnnotationRevision] != "" {
-		return true
-	}
-	owns := slices.ContainsFunc(set.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-		return m.Manager == FieldManager && m.Operation == metav1.ManagedFieldsOperationApply
-	})
-	return owns && set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
 }
 
 func (p planner) want(rendered, live client.Object, reason string) {

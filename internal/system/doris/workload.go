@@ -2,10 +2,12 @@ package doris
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -65,6 +67,35 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, fe FrontendConfig, be Ba
 	w.recorded = recorded
 	w.now.Restart = p.nextRestart(kind, recorded.Restart)
 	return w
+}
+
+// bootstrapped tells whether the frontends have served: the record says so, or
+// one of them serves now, or the set was made by somebody else before us, or the
+// claims of several are there, which are made only then. (The claims outlive the
+// resource: one that is made again must start all of them, since a majority of
+// those that knew each other has to meet.)
+func (p planner) bootstrapped() bool {
+	if p.world.FrontendClaims > 1 {
+		return true
+	}
+	if p.world.OwnMaps[BootstrapConfigMapName(p.dc.Name)] != nil || servingFrontends(p.world) > 0 {
+		return true
+	}
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, dorisv1.ComponentFE)]
+	return set != nil && !pinned(set)
+}
+
+// pinned tells whether a set was rendered or taken over by us. One that was not is
+// taken over as it is. Should somebody take our annotations away, the template
+// that we rendered and the ownership of its fields tell it too.
+func pinned(set *appsv1.StatefulSet) bool {
+	if set.Annotations[meta.AnnotationRevision] != "" {
+		return true
+	}
+	owns := slices.ContainsFunc(set.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == FieldManager && m.Operation == metav1.ManagedFieldsOperationApply
+	})
+	return owns && set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
 }
 
 // pinnedRevision is the version of the rendering that a set uses: what is noted
@@ -215,7 +246,7 @@ func (p planner) decide(w *workload) error {
 	if len(w.edited) > 0 {
 		w.changes = true
 		if w.restart == plan.EffectDataLoss {
-			w.approved = p.build.Hold(plan.Consents(w.live), p.lossChanges(*w))
+			w.approved = p.build.Hold(plan.Consents(w.live), w.lossChanges())
 			w.changes = w.approved
 		}
 	}
@@ -239,11 +270,11 @@ func (p planner) decide(w *workload) error {
 
 // lossChanges are the edits of a template whose Pods lose their data when they
 // are replaced.
-func (p planner) lossChanges(w workload) []plan.Change {
+func (w workload) lossChanges() []plan.Change {
 	changes := make([]plan.Change, 0, len(w.edited))
 	for _, f := range w.edited {
 		changes = append(changes, plan.Change{
-			Object: plan.RefOf(p.rendered(w, w.recorded, w.revision)), Path: f.Path, From: f.From, To: f.To,
+			Object: plan.RefOf(typed(w.live)), Path: f.Path, From: f.From, To: f.To,
 			Cause: w.editedCause(f.Path), Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
 			Message: "the data of the Pods is on emptyDir volumes and is gone when they are replaced",
 		})
@@ -256,7 +287,7 @@ func (p planner) offerChanges(w workload, fields []diff.Field) []plan.Change {
 	changes := make([]plan.Change, 0, len(fields))
 	for _, f := range fields {
 		changes = append(changes, plan.Change{
-			Object: plan.RefOf(p.rendered(w, w.recorded, w.revision)), Path: f.Path, From: f.From, To: f.To,
+			Object: plan.RefOf(typed(w.live)), Path: f.Path, From: f.From, To: f.To,
 			Cause: plan.CauseRevision, Effect: w.restart, Reason: meta.ReasonConsentNeeded,
 			Message: "revision " + strconv.Itoa(p.latest) + " of the rendering; nothing moves until a person accepts",
 		})
