@@ -46,8 +46,34 @@ func bounded(message string) string {
 	return strings.ToValidUTF8(message[:longest-len(more)], "") + more
 }
 
+// reasonCreated is that of objects that were made.
+const reasonCreated = "Created"
+
 // Created tells that an object was made.
-func Created(o plan.Ref) Event { return normal("Created", "Create", "created "+o.String()).on(o) }
+func Created(o plan.Ref) Event {
+	return normal(reasonCreated, "Create", o.String()).on(o)
+}
+
+// Together joins what was made one after the other into one event, about the last of
+// the objects: what a component consists of is made at once, and each event is
+// a write of its own for the API server.
+func Together(done []Event) []Event {
+	out := make([]Event, 0, len(done))
+	for _, e := range done {
+		last := len(out) - 1
+		if e.Reason == reasonCreated && last >= 0 && out[last].Reason == reasonCreated {
+			out[last].Message, out[last].Related = bounded(out[last].Message+", "+e.Message), e.Related
+			continue
+		}
+		out = append(out, e)
+	}
+	for i := range out {
+		if out[i].Reason == reasonCreated {
+			out[i].Message = bounded("created " + out[i].Message)
+		}
+	}
+	return out
+}
 
 // Updated tells that an object was changed.
 func Updated(o plan.Ref, why string) Event { return normal("Updated", "Update", about(o, why)).on(o) }

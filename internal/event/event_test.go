@@ -35,3 +35,28 @@ func TestEventsAreWhatTheAPIServerTakes(t *testing.T) {
 		t.Errorf("event = %+v", got)
 	}
 }
+
+func TestWhatIsMadeAtOnceIsOneEventAboutTheLastOfIt(t *testing.T) {
+	service, set, pod := plan.Ref{Kind: "Service", Name: "a"}, plan.Ref{Kind: "StatefulSet", Name: "a-fe"}, plan.Ref{Kind: "Pod", Name: "p"}
+	got := Together([]Event{Created(service), Created(set), Evicted(pod, "old"), Created(service)})
+	want := []Event{
+		normal("Created", "Create", "created Service/a, StatefulSet/a-fe").on(set),
+		normal("Evicted", "Evict", "Pod/p: old").on(pod),
+		normal("Created", "Create", "created Service/a").on(service),
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d events, want %d: %+v", len(got), len(want), got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("event %d = %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	many := make([]Event, 200)
+	for i := range many {
+		many[i] = Created(plan.Ref{Kind: "Service", Name: "with-a-long-name"})
+	}
+	if got := Together(many); len(got) != 1 || len(got[0].Message) > longest {
+		t.Errorf("%d events, the first of %d bytes; want one of at most %d", len(got), len(got[0].Message), longest)
+	}
+}

@@ -18,7 +18,7 @@ import (
 // that were carried out, and conditions that turned once they are written, so
 // that a failed write does not tell them twice.
 func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
-	for _, e := range rn.done {
+	for _, e := range event.Together(rn.done) {
 		r.Emit(rn.obj, e)
 	}
 	if rn.failure != nil && apierrors.IsConflict(rn.failure.Err) {

@@ -280,11 +280,11 @@ func TestToyWritesWithoutFaults(t *testing.T) {
 	created := 0
 	for _, e := range w.Events {
 		if e.Reason == "Created" {
-			created++
+			created += len(strings.Split(e.Message, ", "))
 		}
 	}
 	if created != 5 {
-		t.Errorf("%d events of creation, want 5: %v", created, w.Events)
+		t.Errorf("events tell of %d objects made, want 5: %v", created, w.Events)
 	}
 	if last := w.Events[len(w.Events)-1]; last.Reason != "Ready" {
 		t.Errorf("last event: %+v", last)
