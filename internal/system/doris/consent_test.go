@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -261,10 +262,33 @@ func TestContent(t *testing.T) {
 
 // TestDataStays edits volumes of members that exist.
 func TestDataStays(t *testing.T) {
+	size := func(text string) func(s *dorisv1.BaseSpec) {
+		return func(s *dorisv1.BaseSpec) {
+			s.PersistentVolumes[0].PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}
+		}
+	}
+	t.Run("a disk that grew on paper may be set back, and no further", func(t *testing.T) {
+		w := settled(t, threeByThree)
+		asked := w.dc.Spec.BeSpec.PersistentVolumes[0].PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]
+		w.edit(func(s *dorisv1.DorisClusterSpec) { size("900Gi")(&s.BeSpec.BaseSpec) })
+		w.edit(image("2")) // the record says 900Gi from here on
+		w.settle()
+		w.edit(func(s *dorisv1.DorisClusterSpec) { size(asked.String())(&s.BeSpec.BaseSpec) })
+		if p := w.settle(); len(p.Refused()) > 0 {
+			t.Errorf("set back: %v", p.Findings)
+		}
+		w.edit(func(s *dorisv1.DorisClusterSpec) { size("1Mi")(&s.BeSpec.BaseSpec) })
+		if p := w.settle(); len(p.Refused()) != 1 {
+			t.Errorf("smaller: %v", p.Findings)
+		}
+	})
+	in := map[string]string{"a smaller disk": "[0].persistentVolumeClaimSpec.resources.requests.storage", "another maker of claims": "[0].provisioner"}
 	for name, edit := range map[string]func(*dorisv1.BaseSpec){
-		"a mount path":        func(s *dorisv1.BaseSpec) { s.PersistentVolumes[0].MountPath = "/elsewhere" },
-		"a name":              func(s *dorisv1.BaseSpec) { s.PersistentVolumes[0].Name = "other" },
-		"a volume taken away": func(s *dorisv1.BaseSpec) { s.PersistentVolumes = nil },
+		"a smaller disk":          size("1Mi"),
+		"another maker of claims": func(s *dorisv1.BaseSpec) { s.PersistentVolumes[0].Provisioner = dorisv1.PVCProvisionerOperator },
+		"a mount path":            func(s *dorisv1.BaseSpec) { s.PersistentVolumes[0].MountPath = "/elsewhere" },
+		"a name":                  func(s *dorisv1.BaseSpec) { s.PersistentVolumes[0].Name = "other" },
+		"a volume taken away":     func(s *dorisv1.BaseSpec) { s.PersistentVolumes = nil },
 		"a volume more": func(s *dorisv1.BaseSpec) {
 			s.PersistentVolumes = append(s.PersistentVolumes, dorisv1.PersistentVolume{Name: "log", MountPath: "/log", PersistentVolumeClaimSpec: s.PersistentVolumes[0].PersistentVolumeClaimSpec})
 		},
@@ -275,7 +299,7 @@ func TestDataStays(t *testing.T) {
 			w.edit(func(s *dorisv1.DorisClusterSpec) { edit(&s.BeSpec.BaseSpec) })
 			p := w.settle()
 			w.gone(t, nil, "refused")
-			if len(p.Refused()) == 0 || p.Refused()[0].Field != "spec.beSpec.persistentVolumes" {
+			if len(p.Refused()) == 0 || p.Refused()[0].Field != "spec.beSpec.persistentVolumes"+in[name] {
 				t.Errorf("findings %v", p.Findings)
 			}
 			if diff := cmp.Diff(before, templates(w)); diff != "" {

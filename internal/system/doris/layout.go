@@ -104,7 +104,7 @@ func (p planner) movesData(w workload) []plan.Finding {
 	if w.recorded.Frontend.FQDN != w.now.Frontend.FQDN && w.kind == dorisv1.ComponentFE {
 		refuse(field+".configMapInfo", "enable_fqdn_mode was %t when the members joined and is %t now: they would not know each other any more. Put it back", w.recorded.Frontend.FQDN, w.now.Frontend.FQDN)
 	}
-	return findings
+	return append(findings, p.changesClaims(w)...)
 }
 
 func (a accepted) dataDirs(kind dorisv1.ComponentType) []string {
