@@ -67,6 +67,9 @@ internal/system/doris ./internal/kernel/leaf                         refused
 internal/system/doris ./internal/apply/leaf                          refused
 internal/dial         net                                            allowed
 internal/dial         ./internal/observe/leaf                        refused
+internal/config       os                                             allowed
+internal/config       ./internal/kernel/leaf                         refused
+internal/config       k8s.io/client-go/leaf                          refused
 internal/operator     ./internal/cli/leaf                            refused
 internal/kernel       ./internal/operator/leaf                       refused
 internal/cli          ./internal/operator/leaf                       refused

@@ -9,63 +9,115 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fairlead-dev/fairlead/internal/config"
 	"github.com/fairlead-dev/fairlead/internal/dial"
 	"github.com/fairlead-dev/fairlead/internal/operator"
 )
 
 // options are the flags of `fairlead operator`.
 type options struct {
-	operator.Options
-
-	kubeconfig       string
-	logFormat, level string
-	dialVia          string
+	kubeconfig string
+	file       string
+	sources    config.Sources
+	level      slog.LevelVar
 }
 
 func operatorCommand() *cobra.Command {
-	o := &options{}
+	systems := operator.SystemNames()
+	o := &options{sources: config.Sources{
+		Table: config.Table(systems), Defaults: config.Defaults(systems), Flags: config.Defaults(systems),
+		Env: os.LookupEnv,
+	}}
 	cmd := &cobra.Command{
 		Use:   "operator",
 		Short: "Run the operator",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		Long: "Run the operator.\n\nAn option is decided by its flag, else by its environment variable (FAIRLEAD_ and the\n" +
+			"name of the flag: FAIRLEAD_LOG_LEVEL), else by the file of --config, else by its default.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.sources.Changed = cmd.Flags().Changed
+			return o.run(cmd.Context())
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the service account of the Pod, else $KUBECONFIG or ~/.kube/config")
-	f.StringSliceVar(&o.Systems, "systems", operator.SystemNames(), "systems to serve; a missing custom resource definition is waited for")
-	f.StringSliceVar(&o.Namespaces, "namespaces", nil, "namespaces to work in; default: all")
-	f.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several operators work at a time")
-	f.StringVar(&o.LeaseNamespace, "leader-elect-namespace", "", "namespace of the lease; default: that of the Pod")
-	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
-	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
-	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
-	f.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&o.dialVia, "dial-via", "", "how to reach the data systems from outside the cluster: socks5://host:port; default: directly")
-	f.IntVar(&o.Workers, "workers", 16, "custom resources of one system that are reconciled at once")
+	f.StringVar(&o.file, "config", "", "configuration file; followed while the operator runs")
+	for _, option := range o.sources.Table {
+		switch p := option.Field(&o.sources.Flags).(type) {
+		case *string:
+			f.StringVar(p, option.Flag, *p, option.Help)
+		case *bool:
+			f.BoolVar(p, option.Flag, *p, option.Help)
+		case *int:
+			f.IntVar(p, option.Flag, *p, option.Help)
+		case *[]string:
+			f.StringSliceVar(p, option.Flag, *p, option.Help)
+		}
+	}
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
-	log, err := o.logger()
+	watcher, e, err := o.settings()
 	if err != nil {
 		return err
 	}
+	if err := o.setLevel(e.Settings); err != nil {
+		return err
+	}
+	log := o.logger(e.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
-	o.Log = log
-	if o.Dial, err = dial.Via(o.dialVia); err != nil {
+	if watcher != nil {
+		watcher.Log = log.WithName("configuration")
+		if len(e.Overridden) > 0 {
+			watcher.Log.Info("the configuration file is overridden by flags or the environment", "options", e.Overridden)
+		}
+	}
+	reach, err := dial.Via(e.DialVia)
+	if err != nil {
 		return err
 	}
 	cfg, err := o.config()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	return operator.Run(ctx, cfg, o.Options)
+	return operator.Run(ctx, cfg, operator.Options{
+		Systems: e.Systems, Namespaces: e.Namespaces, Workers: e.Workers,
+		LeaderElect: e.LeaderElect, LeaseName: e.LeaderElectName, LeaseNamespace: e.LeaderElectNamespace,
+		MetricsAddress: e.MetricsBindAddress, HealthAddress: e.HealthProbeBindAddress,
+		Dial: reach, Log: log, Configuration: watcher, Self: self(),
+	})
+}
+
+// settings decides all options, and returns what follows the file, if there is
+// one.
+func (o *options) settings() (*config.Watcher, config.Effective, error) {
+	if o.file == "" {
+		e, err := o.sources.Effective(nil)
+		return nil, e, err
+	}
+	w := &config.Watcher{
+		Path: o.file, Sources: o.sources, Poll: config.DefaultPoll,
+		Apply: func(s config.Settings) { _ = o.setLevel(s) }, // the value was checked when it was read
+	}
+	e, err := w.Start()
+	return w, e, err
+}
+
+// self is the Pod that this is, where it was told.
+func self() corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod",
+		Namespace: os.Getenv("POD_NAMESPACE"), Name: os.Getenv("POD_NAME"), UID: types.UID(os.Getenv("POD_UID")),
+	}
 }
 
 func (o *options) config() (*rest.Config, error) {
@@ -79,17 +131,14 @@ func (o *options) config() (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 }
 
-func (o *options) logger() (logr.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(strings.ToUpper(o.level))); err != nil {
-		return logr.Logger{}, fmt.Errorf("--log-level is %q; write debug, info, warn or error", o.level)
+func (o *options) setLevel(s config.Settings) error {
+	return o.level.UnmarshalText([]byte(strings.ToUpper(s.LogLevel)))
+}
+
+func (o *options) logger(format string) logr.Logger {
+	opts := &slog.HandlerOptions{Level: &o.level}
+	if format == "text" {
+		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, opts))
 	}
-	opts := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "json":
-		return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, opts)), nil
-	case "text":
-		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, opts)), nil
-	}
-	return logr.Logger{}, fmt.Errorf("--log-format is %q; write json or text", o.logFormat)
+	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, opts))
 }

@@ -4,16 +4,19 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fairlead-dev/fairlead/internal/config"
 	"github.com/fairlead-dev/fairlead/internal/dial"
 	"github.com/fairlead-dev/fairlead/internal/kernel"
 	"github.com/fairlead-dev/fairlead/internal/version"
@@ -30,6 +33,8 @@ type Options struct {
 	// in LeaseNamespace (that of the Pod, if empty).
 	LeaderElect    bool
 	LeaseNamespace string
+	// LeaseName is DefaultLease unless it is set.
+	LeaseName string
 	// MetricsAddress and HealthAddress are what /metrics, /healthz and /readyz
 	// listen on; "0" for none.
 	MetricsAddress, HealthAddress string
@@ -38,9 +43,16 @@ type Options struct {
 	// Dial reaches the data systems.
 	Dial dial.Func
 	Log  logr.Logger
+	// Configuration follows the configuration file, if there is one. What it has
+	// to say becomes an event of Self, the operator's own Pod, where that is known.
+	Configuration *config.Watcher
+	Self          corev1.ObjectReference
 	// Around are for tests only: see there.
 	Around Around
 }
+
+// DefaultLease is the name of the lease by which operators agree on who leads.
+const DefaultLease = "fairlead"
 
 // Run runs an operator on the cluster of cfg until ctx ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
@@ -60,6 +72,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 			return fmt.Errorf("adding a system: %w", err)
 		}
 	}
+	if o.Configuration != nil {
+		if err := mgr.Add(follow(mgr, o)); err != nil {
+			return fmt.Errorf("adding the configuration: %w", err)
+		}
+	}
 	o.Log.Info("starting", "version", version.String(), "systems", o.Systems, "namespaces", o.Namespaces)
 	return mgr.Start(ctx)
 }
@@ -70,7 +87,7 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 		Metrics:                       server.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              "fairlead",
+		LeaderElectionID:              cmp.Or(o.LeaseName, DefaultLease),
 		LeaderElectionNamespace:       o.LeaseNamespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

@@ -1,0 +1,217 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// What a file of this version says of itself.
+const (
+	APIVersion = "config.fairlead.dev/v1alpha1"
+	Kind       = "OperatorConfiguration"
+)
+
+// File is a configuration file that was read without complaint.
+type File struct {
+	settings Settings
+	lines    map[string]int // by key: what the file sets, and where
+}
+
+// Sets reports whether the file sets the option.
+func (f *File) Sets(o Option) bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.lines[o.Key()]
+	return ok
+}
+
+// Parse reads a file strictly: what it does not know, it refuses. The error has
+// a line for every fault, with the line of the file and what to write instead.
+func Parse(name string, content []byte, table []Option) (*File, error) {
+	root, err := document(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p := parser{name: name, table: table, file: &File{lines: map[string]int{}}, seen: map[string]int{}}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		p.entry(root.Content[i], root.Content[i+1])
+	}
+	p.need("apiVersion", APIVersion)
+	p.need("kind", Kind)
+	if len(p.faults) > 0 {
+		slices.SortStableFunc(p.faults, func(a, b fault) int {
+			if a.line != b.line {
+				return a.line - b.line
+			}
+			return strings.Compare(a.text, b.text)
+		})
+		errs := make([]error, len(p.faults))
+		for i, f := range p.faults {
+			errs[i] = fmt.Errorf("%s:%d: %s", name, f.line, f.text)
+		}
+		return nil, errors.Join(errs...)
+	}
+	return p.file, nil
+}
+
+// document is the one mapping that the content holds.
+func document(content []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var doc, more yaml.Node
+	if err := decoder.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("is empty; write at least apiVersion: %s and kind: %s", APIVersion, Kind)
+		}
+		return nil, err
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has more than one document, or text after it that is no YAML")
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("is no mapping of options to values")
+	}
+	return doc.Content[0], nil
+}
+
+type fault struct {
+	line int
+	text string
+}
+
+type parser struct {
+	name   string
+	table  []Option
+	file   *File
+	seen   map[string]int
+	faults []fault
+}
+
+func (p *parser) complain(line int, format string, args ...any) {
+	p.faults = append(p.faults, fault{line, fmt.Sprintf(format, args...)})
+}
+
+// need complains where the file does not say what it is.
+func (p *parser) need(key, want string) {
+	if p.seen[key] == 0 {
+		p.complain(1, "%s is missing; write %s: %s", key, key, want)
+	}
+}
+
+func (p *parser) entry(key, value *yaml.Node) {
+	if first := p.seen[key.Value]; first > 0 {
+		p.complain(key.Line, "%s is set twice, first in line %d", key.Value, first)
+		return
+	}
+	p.seen[key.Value] = key.Line
+	switch key.Value {
+	case "apiVersion":
+		p.expect(key, value, APIVersion)
+		return
+	case "kind":
+		p.expect(key, value, Kind)
+		return
+	}
+	i := slices.IndexFunc(p.table, func(o Option) bool { return o.Key() == key.Value })
+	if i < 0 {
+		p.complain(key.Line, "unknown option %q%s", key.Value, p.suggest(key.Value))
+		return
+	}
+	o := p.table[i]
+	field := o.field(&p.file.settings)
+	if err := setNode(field, value); err != nil {
+		p.complain(value.Line, "%s %s", o.Key(), o.blur(err))
+		return
+	}
+	if err := o.check(field); err != nil {
+		p.complain(value.Line, "%s %s", o.Key(), err)
+		return
+	}
+	if text, ok := field.(*string); ok && o.Secret && holdsPassword(*text) {
+		p.complain(value.Line, "%s names a user; a password has no place in this file: set the environment variable %s from a Secret", o.Key(), o.Env())
+		return
+	}
+	p.file.lines[o.Key()] = key.Line
+}
+
+func (p *parser) expect(key, value *yaml.Node, want string) {
+	if value.Kind != yaml.ScalarNode || value.Value != want {
+		p.complain(value.Line, "%s is %q; this operator reads %s", key.Value, value.Value, want)
+	}
+}
+
+// suggest finds the option that was probably meant: one that is written in
+// another case, or by the name of its flag.
+func (p *parser) suggest(key string) string {
+	plain := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
+	}
+	var keys []string
+	for _, o := range p.table {
+		if plain(o.Key()) == plain(key) {
+			return fmt.Sprintf("; write %s", o.Key())
+		}
+		keys = append(keys, o.Key())
+	}
+	slices.Sort(keys)
+	return "; known are " + strings.Join(keys, ", ")
+}
+
+// blur keeps a value that may hold a password out of an error.
+func (o Option) blur(err error) error {
+	if o.Secret {
+		return errors.New("is no plain text")
+	}
+	return err
+}
+
+// setNode sets field from a value of a file, which must have the field's type.
+func setNode(field any, n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Tag == "!!null" {
+		return errors.New("has no value; leave the line out for the default")
+	}
+	if list, ok := field.(*[]string); ok {
+		return setNodes(list, n)
+	}
+	if n.Kind != yaml.ScalarNode {
+		return errors.New("is no single value")
+	}
+	switch field.(type) {
+	case *string:
+		if n.Tag != "!!str" {
+			return fmt.Errorf("is %s, which is no text; put it in quotes", n.Value)
+		}
+	case *bool:
+		if n.Tag != "!!bool" {
+			return fmt.Errorf("is %q; write true or false", n.Value)
+		}
+	case *int:
+		if n.Tag != "!!int" {
+			return fmt.Errorf("is %q; write a whole number", n.Value)
+		}
+	}
+	return setText(field, n.Value)
+}
+
+func setNodes(list *[]string, n *yaml.Node) error {
+	if n.Kind != yaml.SequenceNode {
+		return errors.New("is no list; write [a, b]")
+	}
+	*list = nil
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
+			return fmt.Errorf("has an item in line %d that is no text", item.Line)
+		}
+		*list = append(*list, item.Value)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Class says what it takes for a changed option to be in force.
+type Class string
+
+// An option is either read once, at start, or followed while the operator runs.
+const (
+	Startup Class = "startup"
+	Dynamic Class = "dynamic"
+)
+
+// Settings are the values of all options.
+type Settings struct {
+	Systems, Namespaces                        []string
+	LeaderElect                                bool
+	LeaderElectName, LeaderElectNamespace      string
+	MetricsBindAddress, HealthProbeBindAddress string
+	LogFormat, LogLevel                        string
+	DialVia                                    string
+	Workers                                    int
+}
+
+// Option is one row of the table.
+type Option struct {
+	// Flag is the name of the option on the command line; Key and Env derive
+	// from it.
+	Flag  string
+	Class Class
+	// Help is one line for people.
+	Help string
+	// Values are what may be written, where that is a choice (for a list: in it).
+	Values []string
+	// Item is a regular expression for a value, or for each item of a list.
+	Item string
+	// Min is the least number that may be written.
+	Min int
+	// Wanted says in words what the value may be.
+	Wanted string
+	// Secret says that the value may hold a password: nothing prints it, and a
+	// file may not hold one with a password.
+	Secret bool
+	// NonEmpty refuses an empty list or text.
+	NonEmpty bool
+
+	field func(*Settings) any
+}
+
+// Key is the name of the option in a file.
+func (o Option) Key() string {
+	var b strings.Builder
+	for i, word := range strings.Split(o.Flag, "-") {
+		if i > 0 {
+			word = string(unicode.ToUpper(rune(word[0]))) + word[1:]
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// Env is the name of the environment variable of the option.
+func (o Option) Env() string {
+	return "FAIRLEAD_" + strings.ToUpper(strings.ReplaceAll(o.Flag, "-", "_"))
+}
+
+// Field points at the option's value in s: a *string, *bool, *int or *[]string.
+func (o Option) Field(s *Settings) any { return o.field(s) }
+
+// The forms of values.
+const (
+	dnsLabel = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
+	dnsName  = `[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?`
+	address  = `0|([A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}`
+	proxyURL = `socks5h?://([^@/?#]*@)?([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}`
+)
+
+// Table lists the options in the order in which they are documented.
+func Table(systems []string) []Option {
+	return []Option{
+		{
+			Flag: "systems", Class: Startup, Values: systems, NonEmpty: true,
+			Help:  "systems to serve; a missing custom resource definition is waited for",
+			field: func(s *Settings) any { return &s.Systems },
+		},
+		{
+			Flag: "namespaces", Class: Startup, Item: dnsLabel, Wanted: "names of namespaces",
+			Help:  "namespaces to work in; default: all",
+			field: func(s *Settings) any { return &s.Namespaces },
+		},
+		{
+			Flag: "leader-elect", Class: Startup,
+			Help:  "let only one of several operators work at a time",
+			field: func(s *Settings) any { return &s.LeaderElect },
+		},
+		{
+			Flag: "leader-elect-name", Class: Startup, Item: dnsName, Wanted: "the name of a lease", NonEmpty: true,
+			Help:  "name of the lease; installations that share a namespace need one each",
+			field: func(s *Settings) any { return &s.LeaderElectName },
+		},
+		{
+			Flag: "leader-elect-namespace", Class: Startup, Item: dnsLabel, Wanted: "the name of a namespace",
+			Help:  "namespace of the lease; default: that of the Pod",
+			field: func(s *Settings) any { return &s.LeaderElectNamespace },
+		},
+		{
+			Flag: "metrics-bind-address", Class: Startup, Item: address, Wanted: "host:port, :port, or 0 for none", NonEmpty: true,
+			Help:  "address of /metrics; 0 for none",
+			field: func(s *Settings) any { return &s.MetricsBindAddress },
+		},
+		{
+			Flag: "health-probe-bind-address", Class: Startup, Item: address, Wanted: "host:port, :port, or 0 for none", NonEmpty: true,
+			Help:  "address of /healthz and /readyz; 0 for none",
+			field: func(s *Settings) any { return &s.HealthProbeBindAddress },
+		},
+		{
+			Flag: "log-format", Class: Startup, Values: []string{"json", "text"},
+			Help:  "json or text",
+			field: func(s *Settings) any { return &s.LogFormat },
+		},
+		{
+			Flag: "log-level", Class: Dynamic, Values: []string{"debug", "info", "warn", "error"},
+			Help:  "debug, info, warn or error",
+			field: func(s *Settings) any { return &s.LogLevel },
+		},
+		{
+			Flag: "dial-via", Class: Startup, Item: proxyURL, Wanted: "socks5://host:port", Secret: true,
+			Help:  "how to reach the data systems from outside the cluster: socks5://host:port; default: directly",
+			field: func(s *Settings) any { return &s.DialVia },
+		},
+		{
+			Flag: "workers", Class: Startup, Min: 1,
+			Help:  "custom resources of one system that are reconciled at once",
+			field: func(s *Settings) any { return &s.Workers },
+		},
+	}
+}
+
+// Defaults are the built-in values.
+func Defaults(systems []string) Settings {
+	return Settings{
+		Systems: systems, LeaderElectName: "fairlead",
+		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
+		LogFormat: "json", LogLevel: "info", Workers: 16,
+	}
+}

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	reloads = registered(prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fairlead_config_reloads_total",
+		Help: "Changed contents of the configuration file, by outcome (accepted, refused).",
+	}, []string{"outcome"}))
+	lastReload = registered(prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "fairlead_config_last_reload_successful",
+		Help: "Whether the configuration file, as it is, is in force but for what needs a restart (1), or was refused (0).",
+	}))
+	restartRequired = registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_config_restart_required",
+		Help: "One for each startup option whose value in the configuration file is not the one the operator was started with.",
+	}, []string{"option"}))
+)
+
+func registered[C prometheus.Collector](c C) C {
+	ctrlmetrics.Registry.MustRegister(c)
+	return c
+}
+
+// Report is something about the configuration that people should see.
+type Report struct {
+	Warning         bool
+	Reason, Message string
+}
+
+// The reasons of reports.
+const (
+	ReasonReloaded     = "ConfigurationReloaded"
+	ReasonRefused      = "ConfigurationRefused"
+	ReasonNeedsRestart = "ConfigurationNeedsRestart"
+)
+
+// DefaultPoll is how often the file is read. It is small, and on the node: this
+// costs no request to anybody.
+const DefaultPoll = 2 * time.Second
+
+// Watcher follows a configuration file. A mounted ConfigMap is replaced by a
+// symbolic link, so it polls the content and not the file.
+type Watcher struct {
+	Path    string
+	Sources Sources
+	// Apply puts the dynamic options of the settings in force.
+	Apply func(Settings)
+	Log   logr.Logger
+	Poll  time.Duration
+
+	content []byte    // what was read last
+	failure string    // why it could not be read, if so
+	started Effective // what the operator was started with
+	current Effective // started, with dynamic options as they are now
+	pending string    // the options that need a restart, by name
+}
+
+// Start reads the file for the first time. Here a fault is an error: there is
+// no older configuration to keep.
+func (w *Watcher) Start() (Effective, error) {
+	content, err := os.ReadFile(w.Path)
+	if err != nil {
+		return Effective{}, fmt.Errorf("reading the configuration: %w", err)
+	}
+	file, err := Parse(w.Path, content, w.Sources.Table)
+	if err != nil {
+		return Effective{}, fmt.Errorf("configuration is refused:\n%w", err)
+	}
+	e, err := w.Sources.Effective(file)
+	if err != nil {
+		return Effective{}, err
+	}
+	w.content, w.started, w.current = content, e, e
+	lastReload.Set(1)
+	return e, nil
+}
+
+// Run follows the file until ctx ends.
+func (w *Watcher) Run(ctx context.Context, report func(Report)) error {
+	ticker := time.NewTicker(w.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			w.look(report)
+		}
+	}
+}
+
+// look reads the file, and acts if it is not what it was.
+func (w *Watcher) look(report func(Report)) {
+	content, err := os.ReadFile(w.Path)
+	if err != nil {
+		if w.failure != err.Error() {
+			w.failure = err.Error()
+			w.refuse(err, report)
+		}
+		return
+	}
+	if w.failure == "" && bytes.Equal(content, w.content) {
+		return
+	}
+	w.content, w.failure = content, ""
+	file, err := Parse(w.Path, content, w.Sources.Table)
+	if err != nil {
+		w.refuse(err, report)
+		return
+	}
+	e, err := w.Sources.Effective(file)
+	if err != nil {
+		w.refuse(err, report)
+		return
+	}
+	w.take(e, report)
+}
+
+// refuse keeps what is in force and says so.
+func (w *Watcher) refuse(err error, report func(Report)) {
+	reloads.WithLabelValues("refused").Inc()
+	lastReload.Set(0)
+	w.Log.Error(err, "the configuration file is refused; the former configuration stays in force", "file", w.Path)
+	report(Report{Warning: true, Reason: ReasonRefused, Message: "the former configuration stays in force: " + err.Error()})
+}
+
+// take puts what is dynamic in force, all of it at once, and names the rest.
+func (w *Watcher) take(e Effective, report func(Report)) {
+	reloads.WithLabelValues("accepted").Inc()
+	lastReload.Set(1)
+	next, changed := w.current, []string(nil)
+	var pending []string
+	restartRequired.Reset()
+	for _, o := range w.Sources.Table {
+		switch {
+		case o.Class == Dynamic && !o.same(e.Settings, w.current.Settings):
+			copyField(o.field(&next.Settings), o.field(&e.Settings))
+			changed = append(changed, o.Key())
+			w.Log.Info("option is in force", o.values(w.current.Settings, e.Settings)...)
+		case o.Class == Startup && !o.same(e.Settings, w.started.Settings):
+			restartRequired.WithLabelValues(o.Key()).Set(1)
+			pending = append(pending, o.Key())
+			w.Log.Info("option needs a restart of the operator", o.values(w.started.Settings, e.Settings)...)
+		}
+	}
+	w.current = next
+	if len(changed) > 0 {
+		w.Apply(next.Settings)
+		report(Report{Reason: ReasonReloaded, Message: "in force without a restart: " + strings.Join(changed, ", ")})
+	}
+	if names := strings.Join(pending, ", "); names != w.pending {
+		w.pending = names
+		if names != "" {
+			report(Report{Warning: true, Reason: ReasonNeedsRestart, Message: "these options are read at start only and need a restart of the operator: " + names})
+		}
+	}
+}
+
+// values are an option and its change as keys and values of a log line.
+func (o Option) values(from, to Settings) []any {
+	if o.Secret {
+		return []any{"option", o.Key()}
+	}
+	return []any{"option", o.Key(), "from", show(o.field(&from)), "to", show(o.field(&to))}
+}
+
+func show(field any) any {
+	switch p := field.(type) {
+	case *string:
+		return *p
+	case *bool:
+		return *p
+	case *int:
+		return *p
+	case *[]string:
+		return *p
+	}
+	return nil
+}
