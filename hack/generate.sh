@@ -15,6 +15,7 @@ mkdir -p config/crd config/install docs/reference
   $TOOL controller-gen object paths=./...
   $TOOL controller-gen crd:generateEmbeddedObjectMeta=true paths=./... output:crd:dir=../config/crd
 )
+go run ./hack/crd-rules config/crd/doris.selectdb.com_dorisclusters.yaml
 go run ./hack/trim-crd config/crd/*.yaml
 
 go run ./hack/gen-install

@@ -123,6 +123,7 @@ type AdminUser struct {
 	// Name of the account. Doris has a built-in account "admin", which cannot
 	// register members: choose another name.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name,omitempty"`
 
 	// Password of the account, readable by everyone who can read this object.

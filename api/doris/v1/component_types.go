@@ -39,6 +39,14 @@ type BeSpec struct {
 	// +optional
 	AutoResolveLimitCPU bool `json:"autoResolveLimitCPU,omitempty"`
 
+	// ScaleInPolicy says how members leave when there shall be fewer: Decommission
+	// moves their tablets to the others first; Drop takes them out at once, with
+	// what they hold, once a person consents. Compute nodes hold nothing and are
+	// always taken out at once. Default: Decommission.
+	// +kubebuilder:validation:Enum=Decommission;Drop
+	// +optional
+	ScaleInPolicy ScaleInPolicy `json:"scaleInPolicy,omitempty"`
+
 	BaseSpec `json:",inline"`
 }
 
@@ -57,6 +65,14 @@ type CnSpec struct {
 	// AutoScalingPolicy lets Kubernetes choose the number of compute nodes.
 	// +optional
 	AutoScalingPolicy *AutoScalingPolicy `json:"autoScalingPolicy,omitempty"`
+
+	// ScaleInPolicy says how members leave when there shall be fewer: Decommission
+	// moves their tablets to the others first; Drop takes them out at once, with
+	// what they hold, once a person consents. Compute nodes hold nothing and are
+	// always taken out at once. Default: Decommission.
+	// +kubebuilder:validation:Enum=Decommission;Drop
+	// +optional
+	ScaleInPolicy ScaleInPolicy `json:"scaleInPolicy,omitempty"`
 
 	BaseSpec `json:",inline"`
 }
@@ -195,6 +211,7 @@ type BaseSpec struct {
 	// entry. Without an entry for its data directory a component keeps its data
 	// in a directory that is lost with the Pod.
 	// +optional
+	// +kubebuilder:validation:MaxItems=50
 	PersistentVolumes []PersistentVolume `json:"persistentVolumes,omitempty"`
 
 	// SystemInitialization adds a privileged init container that prepares the
@@ -212,6 +229,7 @@ type BaseSpec struct {
 
 	// Secrets are mounted into the Pods.
 	// +optional
+	// +kubebuilder:validation:MaxItems=50
 	Secrets []Secret `json:"secrets,omitempty"`
 }
 
@@ -241,6 +259,7 @@ type ExportService struct {
 
 	// ServicePorts fix node ports.
 	// +optional
+	// +kubebuilder:validation:MaxItems=50
 	ServicePorts []ServicePort `json:"servicePorts,omitempty"`
 
 	// Annotations of the Service.
@@ -308,6 +327,7 @@ type ConfigMapInfo struct {
 	// ConfigMaps are further ConfigMaps with the paths where they are mounted.
 	// No two may have the same path.
 	// +optional
+	// +kubebuilder:validation:MaxItems=50
 	ConfigMaps []MountConfigMapInfo `json:"configMaps,omitempty"`
 }
 
@@ -319,6 +339,7 @@ type MountConfigMapInfo struct {
 
 	// MountPath is the directory in the container. Default: /etc/doris.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	MountPath string `json:"mountPath,omitempty"`
 }
 
@@ -330,6 +351,7 @@ type Secret struct {
 
 	// MountPath is the directory in the container. Default: /etc/doris.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	MountPath string `json:"mountPath,omitempty"`
 }
 
@@ -347,12 +369,14 @@ const (
 type PersistentVolume struct {
 	// Name of the volume. The claim of a Pod is called <name>-<pod name>.
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
 	// MountPath is the directory in the container. An entry without one is a
 	// template: it stands for the metadata directory of frontends (meta_dir) and
 	// for every storage directory of backends (storage_root_path).
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	MountPath string `json:"mountPath,omitempty"`
 
 	// PersistentVolumeClaimSpec is the claim that each Pod gets.
