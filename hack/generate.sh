@@ -20,3 +20,4 @@ go run ./hack/trim-crd config/crd/*.yaml
 
 go run ./hack/gen-install
 go run ./hack/gen-docs
+go run ./hack/gen-chart

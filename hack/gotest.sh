@@ -72,16 +72,21 @@ unit)
 cluster | e2e)
   choose_real_node
   export FAIRLEAD_REAL_NODE
-  listed=$(list .)
-  mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed" | names)
-  if ((${#packages[@]} == 0)); then
+  ran=0
+  for module in $(hack/modules.sh code); do
+    listed=$(list "$module")
+    mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed" | names)
+    if ((${#packages[@]} == 0)); then continue; fi
+    ran=$((ran + ${#packages[@]}))
+    # One package at a time: each may start clusters. Never from the test cache:
+    # what they prove lies outside the test binary. Stories mostly wait, so more of
+    # them run beside each other than there are cores.
+    run_tests testname "$module" -timeout 40m -count=1 -p 1 -parallel 4 "$@" "${packages[@]}" || status=1
+  done
+  if ((ran == 0)); then
     echo "FAIL: no package matches $cluster_pattern" >&2
     exit 1
   fi
-  # One package at a time: each may start clusters. Never from the test cache:
-  # what they prove lies outside the test binary. Stories mostly wait, so more of
-  # them run beside each other than there are cores.
-  run_tests testname . -timeout 40m -count=1 -p 1 -parallel 4 "$@" "${packages[@]}" || status=1
   ;;
 fault)
   export FAIRLEAD_FAULT=all

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Prints the directories of the modules that hold code ("code") or of all
-# modules ("all"), one a line. hack/tools pins tools and has no code.
+# modules ("all"), one a line. hack/tools pins tools and has no code; test/chart
+# has a module of its own so that Helm's dependencies stay out of the operator's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 echo .
 echo api
+echo test/chart
 [[ "${1:-code}" == code ]] || echo hack/tools

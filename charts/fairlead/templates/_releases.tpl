@@ -1,0 +1,42 @@
+{{/* Another release that works on the same namespaces is refused before anything
+is written. Without a cluster (helm template) nothing is found. What stands for
+the right to work somewhere has one name for all releases, so that Helm itself
+refuses the second one where this cannot look. */}}
+{{- define "fairlead.checkReleases" -}}
+{{- if and .Values.checkOtherReleases .Values.rbac.create -}}
+{{- $claim := include "fairlead.claimName" . -}}
+{{- $everywhere := lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $claim -}}
+{{- if and $everywhere (ne (include "fairlead.isOwn" (list . $everywhere)) "true") -}}
+{{- fail (printf "%s works in all namespaces already. Two operators on the same resources undo each other's work: give that one watchNamespaces, or uninstall it. (checkOtherReleases: false skips this look)" (include "fairlead.releaseOf" $everywhere)) -}}
+{{- end -}}
+{{- if .Values.watchNamespaces -}}
+{{- range $namespace := .Values.watchNamespaces -}}
+{{- $there := lookup "rbac.authorization.k8s.io/v1" "RoleBinding" $namespace $claim -}}
+{{- if and $there (ne (include "fairlead.isOwn" (list $ $there)) "true") -}}
+{{- fail (printf "%s works in namespace %q already. Two operators on the same resources undo each other's work: take it out of watchNamespaces here or there. (checkOtherReleases: false skips this look)" (include "fairlead.releaseOf" $there) $namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- else -}}
+{{- range (lookup "rbac.authorization.k8s.io/v1" "RoleBinding" "" "").items -}}
+{{- if and (eq .metadata.name $claim) (ne (include "fairlead.isOwn" (list $ .)) "true") -}}
+{{- fail (printf "%s works in namespace %q already. Two operators on the same resources undo each other's work: set watchNamespaces here to other ones, or uninstall it. (checkOtherReleases: false skips this look)" (include "fairlead.releaseOf" .) .metadata.namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "fairlead.isOwn" -}}
+{{- $root := index . 0 -}}
+{{- $annotations := default dict (index . 1).metadata.annotations -}}
+{{- and (eq (default "" (get $annotations "meta.helm.sh/release-name")) $root.Release.Name) (eq (default "" (get $annotations "meta.helm.sh/release-namespace")) $root.Release.Namespace) -}}
+{{- end -}}
+
+{{- define "fairlead.releaseOf" -}}
+{{- $annotations := default dict .metadata.annotations -}}
+{{- with get $annotations "meta.helm.sh/release-name" -}}
+{{- printf "release %q in namespace %q" . (default "" (get $annotations "meta.helm.sh/release-namespace")) -}}
+{{- else -}}
+another installation of Fairlead
+{{- end -}}
+{{- end -}}

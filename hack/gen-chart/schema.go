@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-dev/fairlead/internal/config"
+)
+
+// schema completes the hand-written form of the values: descriptions and
+// defaults come from values.yaml, options of the configuration from their table.
+// A value that only one of the two knows is an error.
+func schema(path string, values []value, table []config.Option) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var root map[string]any
+	if err := yaml.Unmarshal(content, &root); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var errs []error
+	known := map[string]bool{}
+	for _, v := range values {
+		s := at(root, v.path)
+		if s == nil {
+			errs = append(errs, fmt.Errorf("%s has no %s, which values.yaml has", path, v.path))
+			continue
+		}
+		s["description"], s["default"] = v.help, v.content
+		known[v.path] = true
+	}
+	for _, p := range leaves(root, "") {
+		if !known[p] {
+			errs = append(errs, fmt.Errorf("values.yaml has no %s, which %s has", p, path))
+		}
+	}
+	if options := at(root, "defaultConfiguration.options"); options != nil {
+		options["additionalProperties"], options["properties"] = false, optionSchemas(table)
+	}
+	if systems := at(root, "systems"); systems != nil {
+		systems["items"] = map[string]any{"enum": table[0].Values}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	out, err := json.MarshalIndent(root, "", "  ")
+	return append(out, '\n'), err
+}
+
+func properties(s map[string]any) map[string]any {
+	p, _ := s["properties"].(map[string]any)
+	return p
+}
+
+// at finds the schema of a value, or nil.
+func at(s map[string]any, path string) map[string]any {
+	for key := range strings.SplitSeq(path, ".") {
+		next, ok := properties(s)[key].(map[string]any)
+		if !ok {
+			return nil
+		}
+		s = next
+	}
+	return s
+}
+
+// leaves are the paths of the values that the form has, but for those that it
+// marks as foreign: they are there to be refused with a reason.
+func leaves(s map[string]any, prefix string) []string {
+	var out []string
+	p := properties(s)
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		child, ok := p[key].(map[string]any)
+		switch {
+		case !ok || child["$comment"] == "foreign":
+		case child["additionalProperties"] == false && len(properties(child)) > 0 && child["$comment"] != "one value":
+			out = append(out, leaves(child, prefix+key+".")...)
+		default:
+			out = append(out, prefix+key)
+		}
+	}
+	return out
+}
+
+func optionSchemas(table []config.Option) map[string]any {
+	out := map[string]any{}
+	for _, o := range table {
+		s := map[string]any{"description": fmt.Sprintf("%s (%s)", o.Help, o.Class)}
+		var settings config.Settings
+		switch o.Field(&settings).(type) {
+		case *string:
+			s["type"] = "string"
+		case *bool:
+			s["type"] = "boolean"
+		case *int:
+			s["type"], s["minimum"] = "integer", o.Min
+		case *[]string:
+			s["type"] = "array"
+		}
+		switch {
+		case s["type"] == "string" && len(o.Values) > 0:
+			s["enum"] = o.Values
+		case s["type"] == "string" && o.Secret: // a password has no place in a ConfigMap
+			s["pattern"] = "^(" + strings.ReplaceAll(o.Item, "([^@/?#]*@)?", "") + ")?$"
+		case s["type"] == "string" && o.Item != "":
+			s["pattern"] = "^(" + o.Item + ")$"
+		}
+		out[o.Key()] = s
+	}
+	return out
+}
