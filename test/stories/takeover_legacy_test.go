@@ -85,7 +85,7 @@ func (s *scene) legacyParts(manifest string, change ...func(*appsv1.StatefulSet)
 		s.Fatalf("the cluster is refused: %v", refused)
 	}
 	var parts []func()
-	for _, c := range append(objects.Components, doris.TakenOver(dc, in)...) {
+	for _, c := range objects.Components {
 		parts = append(parts, func() { s.makePart(dc, c, change) })
 	}
 	return parts

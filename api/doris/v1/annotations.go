@@ -10,6 +10,14 @@ const (
 	// value is an RFC 3339 time.
 	AnnotationBERestartedAt = "apache.doris.be/restartedAt"
 
+	// AnnotationCNRestartedAt asks for a rolling restart of the compute nodes; its
+	// value is an RFC 3339 time.
+	AnnotationCNRestartedAt = "apache.doris.cn/restartedAt"
+
+	// AnnotationBrokerRestartedAt asks for a rolling restart of the brokers; its
+	// value is an RFC 3339 time.
+	AnnotationBrokerRestartedAt = "apache.doris.broker/restartedAt"
+
 	// AnnotationRuntimeConfigPolicy records how settings changed at run time are
 	// kept in this cluster. The operator writes it once.
 	AnnotationRuntimeConfigPolicy = "doris.apache.org/runtime-config-policy"

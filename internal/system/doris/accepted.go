@@ -29,7 +29,9 @@ type accepted struct {
 	Spec dorisv1.DorisClusterSpec `json:"spec"`
 	// Frontend and Backend are the settings that were read from ConfigMaps.
 	Frontend FrontendConfig `json:"frontend"`
-	Backend  BackendConfig  `json:"backend"`
+	Backend  BackendConfig  `json:"backend"` // of compute nodes, in their record
+	// Broker are those of brokers, in their record.
+	Broker *BrokerConfig `json:"broker,omitempty"`
 	// Content names the copy of each ConfigMap that the Pods mount.
 	Content map[string]string `json:"content,omitempty"`
 	// Live names the copies that were accepted since then without a new template,
@@ -54,11 +56,35 @@ type restart struct {
 const acceptedVersion = 1
 
 // accepting returns what the template of a component would be rendered from now.
-func accepting(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, fe FrontendConfig, be BackendConfig, content map[string]string) accepted {
-	return accepted{
-		Version: acceptedVersion, Spec: templateSpec(dc, kind), Frontend: fe, Backend: be,
-		Content: maps.Clone(content),
+func accepting(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, s Settings, content map[string]string) accepted {
+	return accepted{Version: acceptedVersion, Spec: templateSpec(dc, kind), Content: maps.Clone(content)}.reading(kind, s)
+}
+
+// reading is the record of a component with the settings that concern it.
+func (a accepted) reading(kind dorisv1.ComponentType, s Settings) accepted {
+	a.Frontend, a.Backend, a.Broker = s.Frontend, s.Backend, nil
+	switch kind {
+	case dorisv1.ComponentCN:
+		a.Backend = s.Compute
+	case dorisv1.ComponentBroker:
+		a.Backend, a.Broker = BackendConfig{}, &s.Broker
+	case dorisv1.ComponentFE, dorisv1.ComponentBE:
 	}
+	return a
+}
+
+// settings are those of the record of a component.
+func (a accepted) settings(kind dorisv1.ComponentType) Settings {
+	s := Settings{Frontend: a.Frontend}
+	switch {
+	case kind == dorisv1.ComponentCN:
+		s.Compute = a.Backend
+	case a.Broker != nil:
+		s.Broker = *a.Broker
+	default:
+		s.Backend = a.Backend
+	}
+	return s
 }
 
 // templateSpec returns the part of a spec that the template of a component is
@@ -66,32 +92,34 @@ func accepting(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, fe Frontend
 // about it, nor do the policies, which are asked at reconcile.
 func templateSpec(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) dorisv1.DorisClusterSpec {
 	spec := *dc.Spec.DeepCopy()
-	spec.CnSpec, spec.BrokerSpec = nil, nil
 	spec.EnableRestartWhenConfigChange, spec.RuntimeConfigPersistence, spec.ConfigUpdatePolicy = false, nil, ""
 	if spec.AdminUser != nil {
 		spec.AdminUser.Password = ""
 	}
-	if kind == dorisv1.ComponentFE {
-		spec.BeSpec = nil
-	} else if spec.FeSpec != nil {
-		spec.FeSpec = &dorisv1.FeSpec{} // whether there are frontends counts
-	}
-	for _, base := range []*dorisv1.BaseSpec{specIn(&spec, dorisv1.ComponentFE), specIn(&spec, dorisv1.ComponentBE)} {
-		if base != nil {
-			base.Replicas, base.Service = nil, nil
-		}
+	only(&spec, kind)
+	if base := specIn(&spec, kind); base != nil {
+		base.Replicas, base.Service = nil, nil
 	}
 	return spec
 }
 
-func specIn(spec *dorisv1.DorisClusterSpec, kind dorisv1.ComponentType) *dorisv1.BaseSpec {
-	switch {
-	case kind == dorisv1.ComponentFE && spec.FeSpec != nil:
-		return &spec.FeSpec.BaseSpec
-	case kind == dorisv1.ComponentBE && spec.BeSpec != nil:
-		return &spec.BeSpec.BaseSpec
+// only leaves of the components the one. Whether there are frontends counts for
+// the others.
+func only(spec *dorisv1.DorisClusterSpec, kind dorisv1.ComponentType) {
+	if kind != dorisv1.ComponentFE && spec.FeSpec != nil {
+		spec.FeSpec = &dorisv1.FeSpec{}
 	}
-	return nil
+	if kind != dorisv1.ComponentBE {
+		spec.BeSpec = nil
+	}
+	if kind != dorisv1.ComponentBroker {
+		spec.BrokerSpec = nil
+	}
+	if kind != dorisv1.ComponentCN {
+		spec.CnSpec = nil
+	} else if spec.CnSpec != nil {
+		spec.CnSpec.AutoScalingPolicy = nil
+	}
 }
 
 func (a accepted) String() string {
@@ -122,8 +150,14 @@ const restartKubectl = "kubectl.kubernetes.io/restartedAt"
 
 // restartKey is the annotation by which a restart of a component is asked for.
 func restartKey(kind dorisv1.ComponentType) string {
-	if kind == dorisv1.ComponentFE {
+	switch kind {
+	case dorisv1.ComponentFE:
 		return dorisv1.AnnotationFERestartedAt
+	case dorisv1.ComponentCN:
+		return dorisv1.AnnotationCNRestartedAt
+	case dorisv1.ComponentBroker:
+		return dorisv1.AnnotationBrokerRestartedAt
+	case dorisv1.ComponentBE:
 	}
 	return dorisv1.AnnotationBERestartedAt
 }
@@ -146,7 +180,7 @@ func (a accepted) render(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, w
 		as.Spec.AdminUser.Password = dc.Spec.AdminUser.Password // never recorded
 	}
 	in := Inputs{Revision: with.revision, Bootstrapped: with.bootstrapped, Copies: a.Content, ConfigMaps: with.configMaps}
-	objects := Objects{Frontend: a.Frontend, Backend: a.Backend}
+	objects := Objects{Settings: a.settings(kind)}
 	objects.render(as, in)
 	built, ok := objects.Component(kind)
 	if !ok {

@@ -24,6 +24,9 @@ type Inputs struct {
 	// ConfigMaps holds the ConfigMaps that References names; nil or absent for one
 	// that does not exist.
 	ConfigMaps map[string]*corev1.ConfigMap
+	// Mounted holds them as the Pods of a component see them, where that is another
+	// content; a component that is not named sees those above.
+	Mounted map[dorisv1.ComponentType]map[string]*corev1.ConfigMap
 	// Secrets tells which of the Secrets that References names exist.
 	Secrets map[string]bool
 	// Claims holds the shared claims that References names. A nil map means that
@@ -40,7 +43,7 @@ type Inputs struct {
 
 // Objects are the objects of a cluster.
 type Objects struct { //nolint:recvcheck // render fills it, and all else reads it
-	// Components in the order in which they are brought up: fe, be.
+	// Components in the order in which they are brought up: fe, be, cn, broker.
 	Components []Component
 	// Secrets and ConfigMaps that the operator makes itself.
 	Secrets    []*corev1.Secret
@@ -49,9 +52,8 @@ type Objects struct { //nolint:recvcheck // render fills it, and all else reads 
 	// a component that lacks something are only to be looked at, not applied: they
 	// may differ once it is there.
 	Missing []Missing
-	// Frontend and Backend are the settings that were read.
-	Frontend FrontendConfig
-	Backend  BackendConfig
+	// Settings are what was read from configuration files.
+	Settings
 }
 
 // Component is one component of a cluster.
@@ -59,7 +61,7 @@ type Component struct {
 	Type dorisv1.ComponentType
 	// StatefulSet without a number of replicas, which is written apart.
 	StatefulSet *appsv1.StatefulSet
-	// Services: the internal one, then the one for clients.
+	// Services: the internal one, then the one for clients, which brokers have not.
 	Services []*corev1.Service
 	// Replicas is how many Pods should run now, and FullReplicas how many in the
 	// end. They differ while the first frontend starts alone (not at revision 0).
@@ -106,12 +108,11 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 			Message: fmt.Sprintf("revision %d of the rendering is not known to this version of the operator, which knows 0 to %d: use a version that does", in.Revision, LatestRevision),
 		})
 	}
-	fe, feFindings := ReadFrontendConfig(dc, in.ConfigMaps)
-	be, beFindings := ReadBackendConfig(dc, in.ConfigMaps)
-	objects := Objects{Frontend: fe, Backend: be, Missing: missing(dc, in)}
-	findings = append(append(append(findings, feFindings...), beFindings...), sharedClaimsShared(dc, in)...)
+	settings, read := ReadSettings(dc, in)
+	objects := Objects{Settings: settings, Missing: missing(dc, in)}
+	findings = append(append(findings, read...), sharedClaimsShared(dc, in)...)
 	findings = append(findings, objects.render(dc, in)...)
-	if dc.Spec.FeSpec != nil && !fe.FQDN {
+	if dc.Spec.FeSpec != nil && !settings.Frontend.FQDN {
 		findings = append(findings, plan.Finding{
 			Severity: plan.Warning, Field: "spec.feSpec.configMapInfo", Reason: meta.ReasonUnstableIdentity,
 			Message: "fe.conf does not hold enable_fqdn_mode = true, so members know each other by addresses that change when a Pod is replaced. Set it before the cluster is first started",
@@ -125,14 +126,14 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 func (o *Objects) render(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
 	var findings []plan.Finding
 	if in.Revision == 0 {
-		for _, c := range componentsR0(dc, in, o.Frontend, o.Backend) {
+		for _, c := range componentsR0(dc, in, o.Settings) {
 			built, found := c.buildR0()
 			o.Components = append(o.Components, built)
 			findings = append(findings, found...)
 		}
 		return findings
 	}
-	for _, c := range components(dc, in, o.Frontend, o.Backend) {
+	for _, c := range components(dc, in, o.Settings) {
 		built, found := c.build()
 		o.Components = append(o.Components, built)
 		findings = append(findings, found...)
@@ -144,90 +145,6 @@ func (o *Objects) render(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
 		o.ConfigMaps = append(o.ConfigMaps, bootstrapRecord(dc))
 	}
 	return findings
-}
-
-// component is one component while it is rendered.
-type component struct {
-	dc    *dorisv1.DorisCluster
-	in    Inputs
-	kind  dorisv1.ComponentType
-	field string
-	spec  *dorisv1.BaseSpec
-
-	ports []Port
-	// alive is the port whose listening means that the process is up, and health
-	// the one that tells whether it serves.
-	alive, health int32
-	fqdn          bool
-	tls           *TLSFiles
-	// dataDirs are where the data lies that must not be lost.
-	dataDirs     []string
-	dataName     string
-	home         string
-	krb5Conf     string
-	graceSeconds int64
-	feQueryPort  int32
-	// prepare tells whether the node is prepared by a privileged container.
-	prepare bool
-	// One of them is set.
-	fe     *dorisv1.FeSpec
-	be     *dorisv1.BeSpec
-	cn     *dorisv1.CnSpec
-	broker *dorisv1.BrokerSpec
-}
-
-// components returns the components of a cluster in the order in which they are
-// brought up.
-func components(dc *dorisv1.DorisCluster, in Inputs, fe FrontendConfig, be BackendConfig) []component {
-	var list []component
-	fqdn := fe.FQDN // one decision for the whole cluster
-	if dc.Spec.FeSpec == nil {
-		fqdn = be.FQDN
-	}
-	if spec := dc.Spec.FeSpec; spec != nil {
-		list = append(list, component{
-			dc: dc, in: in, kind: dorisv1.ComponentFE, field: "spec.feSpec", spec: &spec.BaseSpec, fe: spec,
-			ports: fe.Ports(), alive: fe.Query, health: fe.HTTP, fqdn: fqdn, tls: fe.TLS,
-			dataDirs: []string{fe.MetaDir}, dataName: "fe-meta", home: frontendHome, krb5Conf: fe.Krb5Conf,
-			graceSeconds: grace(fe.GraceSeconds, frontendGraceMargin, defaultFrontendGrace),
-			feQueryPort:  fe.Query,
-		})
-	}
-	if spec := dc.Spec.BeSpec; spec != nil {
-		list = append(list, component{
-			dc: dc, in: in, kind: dorisv1.ComponentBE, field: "spec.beSpec", spec: &spec.BaseSpec, be: spec,
-			ports: be.Ports(), alive: be.Heartbeat, health: be.Web, fqdn: fqdn, tls: be.TLS,
-			dataDirs: be.StorageRoots, dataName: "be-storage", home: backendHome, krb5Conf: be.Krb5Conf,
-			graceSeconds: grace(be.GraceSeconds, backendGraceMargin, defaultBackendGrace),
-			feQueryPort:  fe.Query, prepare: !spec.SkipDefaultSystemInit,
-		})
-	}
-	return list
-}
-
-// grace returns how long a Pod gets to stop: what Doris waits and a margin, or a
-// default.
-func grace(configured, margin, missing int64) int64 {
-	if configured <= 0 {
-		return missing
-	}
-	return configured + margin
-}
-
-// build renders the objects of the component.
-func (c component) build() (Component, []plan.Finding) {
-	set, findings := c.statefulSet()
-	access, portFindings := c.accessService()
-	built := Component{
-		Type: c.kind, StatefulSet: set, Services: []*corev1.Service{c.internalService(), access},
-		Replicas: replicasOf(c.spec), FullReplicas: replicasOf(c.spec),
-	}
-	if c.fe != nil && !c.in.Bootstrapped {
-		if external, _ := externalFrontends(c.spec); len(external) == 0 {
-			built.Replicas = min(built.Replicas, 1)
-		}
-	}
-	return built, append(findings, portFindings...)
 }
 
 // objectMeta returns the metadata of an object of the cluster.

@@ -74,18 +74,19 @@ func keytabPathOf(k *dorisv1.KerberosInfo) string {
 }
 
 func (c component) backendEnv() []corev1.EnvVar {
-	if c.be == nil {
-		return nil
-	}
 	var vars []corev1.EnvVar
-	if c.be.SkipDefaultSystemInit {
+	skips, resolves := c.preparation()
+	if skips {
 		vars = append(vars, corev1.EnvVar{Name: "SKIP_CHECK_ULIMIT", Value: "true"})
 	}
-	if limit, found := c.spec.Limits[corev1.ResourceCPU]; found && c.be.AutoResolveLimitCPU {
+	if limit, found := c.spec.Limits[corev1.ResourceCPU]; found && resolves {
 		vars = append(vars, corev1.EnvVar{Name: "BE_CPU_LIMIT", Value: limit.String()})
 	}
-	if c.be.EnableWorkloadGroup {
+	if c.be != nil && c.be.EnableWorkloadGroup {
 		vars = append(vars, corev1.EnvVar{Name: "ENABLE_WORKLOAD_GROUP", Value: "true"})
+	}
+	if c.cn != nil {
+		vars = append(vars, corev1.EnvVar{Name: "COMPONENT_TYPE", Value: "COMPUTE"})
 	}
 	return vars
 }

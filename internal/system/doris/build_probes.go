@@ -2,6 +2,7 @@ package doris
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ const probePeriod = 5
 func (c component) startupProbe() *corev1.Probe {
 	seconds := max(c.spec.StartTimeout, minimumStartSeconds)
 	return &corev1.Probe{
-		ProbeHandler:     c.listens(),
+		ProbeHandler:     c.isAlive(),
 		PeriodSeconds:    probePeriod,
 		FailureThreshold: (seconds + probePeriod - 1) / probePeriod,
 	}
@@ -29,12 +30,26 @@ func (c component) livenessProbe() *corev1.Probe {
 		timeout = defaultLiveSeconds
 	}
 	return &corev1.Probe{
-		ProbeHandler:        c.listens(),
+		ProbeHandler:        c.isAlive(),
 		InitialDelaySeconds: 80,
 		PeriodSeconds:       probePeriod,
 		FailureThreshold:    3,
 		TimeoutSeconds:      timeout,
 	}
+}
+
+// brokerAlive is the script of the images that tells whether a broker listens on
+// the port that it is given.
+const brokerAlive = rootPath + "/broker_is_alive.sh"
+
+// isAlive tells whether the process is up.
+func (c component) isAlive() corev1.ProbeHandler {
+	if c.broker != nil {
+		return corev1.ProbeHandler{Exec: &corev1.ExecAction{
+			Command: []string{brokerAlive, strconv.Itoa(int(c.alive))},
+		}}
+	}
+	return c.listens()
 }
 
 func (c component) listens() corev1.ProbeHandler {
@@ -45,9 +60,7 @@ func (c component) listens() corev1.ProbeHandler {
 // newer backends say "not available" with HTTP status 200.
 func (c component) readinessProbe() *corev1.Probe {
 	probe := &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
-			Command: []string{"bash", "-c", readinessScript(c.kind, c.health, c.fqdn, c.tls)},
-		}},
+		ProbeHandler:   c.serves(),
 		TimeoutSeconds: defaultReadyTimeout, FailureThreshold: defaultReadyFailure, PeriodSeconds: defaultReadyPeriod,
 	}
 	if p := c.spec.ReadinessProbePolicy; p != nil {
@@ -56,6 +69,16 @@ func (c component) readinessProbe() *corev1.Probe {
 		override(&probe.PeriodSeconds, p.PeriodSeconds)
 	}
 	return probe
+}
+
+// serves tells whether the process serves. A broker that listens does.
+func (c component) serves() corev1.ProbeHandler {
+	if c.broker != nil {
+		return c.isAlive()
+	}
+	return corev1.ProbeHandler{Exec: &corev1.ExecAction{
+		Command: []string{"bash", "-c", readinessScript(c.kind, c.health, c.fqdn, c.tls)},
+	}}
 }
 
 func override(value *int32, by int32) {

@@ -22,19 +22,24 @@ import (
 // Objects around the Pod template (Services, the frame of the StatefulSet) are
 // the same in both revisions.
 
-// componentsR0 returns frontends and backends as revision 0 sees them: each
-// knows from its own configuration file alone whether members have names, and
-// the time to stop is the one that Doris is told, without a margin.
-func componentsR0(dc *dorisv1.DorisCluster, in Inputs, fe FrontendConfig, be BackendConfig) []component {
-	list := components(dc, in, fe, be)
+// componentsR0 returns the components as revision 0 sees them: each knows from its
+// own configuration file alone whether members have names, and the time to stop is
+// the one that Doris is told, without a margin.
+func componentsR0(dc *dorisv1.DorisCluster, in Inputs, s Settings) []component {
+	list := components(dc, in, s)
 	for i := range list {
 		switch c := &list[i]; {
 		case c.fe != nil:
 			c.fqdn = c.fqdnR0(frontendConfKey)
-			c.graceSeconds = grace(fe.GraceSeconds, 0, defaultFrontendGrace)
+			c.graceSeconds = grace(s.Frontend.GraceSeconds, 0, defaultFrontendGrace)
 		case c.be != nil:
 			c.fqdn = c.fqdnR0(backendConfKey)
-			c.graceSeconds = grace(be.GraceSeconds, 0, defaultBackendGrace)
+			c.graceSeconds = grace(s.Backend.GraceSeconds, 0, defaultBackendGrace)
+		case c.cn != nil:
+			c.fqdn = c.fqdnR0(backendConfKey)
+			c.graceSeconds = grace(s.Compute.GraceSeconds, 0, defaultBackendGrace)
+		default:
+			c.graceSeconds = 0
 		}
 	}
 	return list
@@ -43,7 +48,7 @@ func componentsR0(dc *dorisv1.DorisCluster, in Inputs, fe FrontendConfig, be Bac
 // fqdnR0 tells whether the members of a component know each other by name: yes
 // where no configuration file is mounted, else as that file says.
 func (c component) fqdnR0(key string) bool {
-	file := newConfReader(c.spec, c.field, key, c.home, c.in.ConfigMaps).file
+	file := newConfReader(c.spec, c.field, key, c.home, c.in.mountedBy(c.kind)).file
 	if len(file.Entries()) == 0 {
 		return true
 	}
@@ -57,7 +62,7 @@ func (c component) buildR0() (Component, []plan.Finding) {
 	set, findings := c.statefulSetR0()
 	built := Component{
 		Type: c.kind, StatefulSet: set, Services: []*corev1.Service{c.internalService()},
-		Replicas: replicasOf(c.spec), FullReplicas: replicasOf(c.spec),
+		Replicas: wantedReplicas(c.dc, c.kind), FullReplicas: wantedReplicas(c.dc, c.kind),
 	}
 	if c.kind == dorisv1.ComponentBroker {
 		return built, findings
@@ -99,10 +104,7 @@ func (c component) podSpecR0(storage storageR0) corev1.PodSpec {
 }
 
 func (c component) mainContainerR0(storage storageR0) corev1.Container {
-	script := rootPath + "/" + string(c.kind)
-	if c.kind == dorisv1.ComponentCN { // a compute node is a backend
-		script = rootPath + "/" + string(dorisv1.ComponentBE)
-	}
+	script := c.program()
 	main := corev1.Container{
 		Name: string(c.kind), Image: c.spec.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{script + "_entrypoint.sh"},
@@ -118,7 +120,6 @@ func (c component) mainContainerR0(storage storageR0) corev1.Container {
 			Exec: &corev1.ExecAction{Command: []string{script + "_prestop.sh"}},
 		}},
 	}
-	main.LivenessProbe.ProbeHandler = c.aliveR0()
 	if c.kind != dorisv1.ComponentCN { // compute nodes name no ports, by oversight
 		main.Ports = containerPorts(c.ports)
 	}
@@ -195,7 +196,7 @@ func (c component) ownEnvR0() []corev1.EnvVar {
 func (c component) forcedEnvR0() []corev1.EnvVar {
 	var vars []corev1.EnvVar
 	add := func(name, value string) { vars = append(vars, corev1.EnvVar{Name: name, Value: value}) }
-	skips, resolves := c.preparationR0()
+	skips, resolves := c.preparation()
 	if skips {
 		add("SKIP_CHECK_ULIMIT", "true")
 	}
@@ -214,17 +215,6 @@ func (c component) forcedEnvR0() []corev1.EnvVar {
 		add("COMPONENT_TYPE", "COMPUTE")
 	}
 	return vars
-}
-
-// preparationR0 returns what a component of backends is told about its node.
-func (c component) preparationR0() (skipsInit, resolvesCPU bool) {
-	switch {
-	case c.be != nil:
-		return c.be.SkipDefaultSystemInit, c.be.AutoResolveLimitCPU
-	case c.cn != nil:
-		return c.cn.SkipDefaultSystemInit, c.cn.AutoResolveLimitCPU
-	}
-	return false, false
 }
 
 // frontendsR0 returns where the component finds the frontends. Only addresses

@@ -2,7 +2,6 @@ package doris
 
 import (
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -12,24 +11,11 @@ import (
 
 // Probes of revision 0. They ask for the HTTP status alone.
 
-const (
-	healthPathR0  = "/api/health"
-	brokerAliveR0 = rootPath + "/broker_is_alive.sh"
-)
-
-// aliveR0 tells whether the process is up.
-func (c component) aliveR0() corev1.ProbeHandler {
-	if c.kind == dorisv1.ComponentBroker {
-		return corev1.ProbeHandler{Exec: &corev1.ExecAction{
-			Command: []string{brokerAliveR0, strconv.Itoa(int(c.alive))},
-		}}
-	}
-	return c.listens()
-}
+const healthPathR0 = "/api/health"
 
 func (c component) startupProbeR0() *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:     c.aliveR0(),
+		ProbeHandler:     c.isAlive(),
 		PeriodSeconds:    probePeriod,
 		FailureThreshold: max(c.spec.StartTimeout, minimumStartSeconds) / probePeriod,
 	}
@@ -45,7 +31,7 @@ func (c component) readinessProbeR0() *corev1.Probe {
 // over TLS where its file turns that on.
 func (c component) healthyR0() corev1.ProbeHandler {
 	if c.kind == dorisv1.ComponentBroker {
-		return c.aliveR0()
+		return c.isAlive()
 	}
 	if !c.fqdn && c.tls == nil {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{

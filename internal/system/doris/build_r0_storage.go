@@ -113,6 +113,9 @@ func (s *storageR0) addDataR0(c component, shared []build.Volume) {
 
 // warnOfLoss says which directories with data live only as long as a Pod.
 func (s *storageR0) warnOfLoss(c component) {
+	if c.scratch {
+		return
+	}
 	for _, dir := range c.dataDirs {
 		mount, held := s.volumes.Covering(dir)
 		if scratch := slices.ContainsFunc(s.podVolumes, func(v corev1.Volume) bool { return v.Name == mount.Name && v.EmptyDir != nil }); scratch || !held {

@@ -29,13 +29,6 @@ func References(dc *dorisv1.DorisCluster) Referenced {
 			claims[r.name] = true
 		}
 	}
-	for _, c := range takenOver(dc, Inputs{}) {
-		for _, m := range configMapsOf(c.spec, c.field) {
-			if m.name != "" {
-				configMaps[m.name] = true // read to compare, and nothing lacks it
-			}
-		}
-	}
 	return Referenced{ConfigMaps: sortedKeys(configMaps), Secrets: sortedKeys(secrets), Claims: sortedKeys(claims)}
 }
 
@@ -48,7 +41,7 @@ type reference struct {
 // references lists what each component of a cluster needs, in a fixed order.
 func references(dc *dorisv1.DorisCluster) []reference {
 	var list []reference
-	for _, c := range components(dc, Inputs{}, FrontendConfig{}, BackendConfig{}) {
+	for _, c := range components(dc, Inputs{}, Settings{}) {
 		add := func(kind, name, field string) {
 			if name != "" {
 				list = append(list, reference{c.kind, kind, name, field})
@@ -92,10 +85,14 @@ func missing(dc *dorisv1.DorisCluster, in Inputs) []Missing {
 			Message: fmt.Sprintf("%s names %s %q, which does not exist in namespace %q: create it, or change the field", r.field, r.kind, r.name, dc.Namespace),
 		}
 		list = append(list, m)
-		if r.component == dorisv1.ComponentFE && r.kind == "ConfigMap" && dc.Spec.BeSpec != nil {
-			// Backends are told the query port of the frontends, which may stand in it.
-			m.Component = dorisv1.ComponentBE
-			list = append(list, m)
+		if r.component != dorisv1.ComponentFE || r.kind != "ConfigMap" {
+			continue
+		}
+		for _, other := range rendered[1:] {
+			// All are told the query port of the frontends, which may stand in it.
+			if m.Component = other; specOf(dc, other) != nil {
+				list = append(list, m)
+			}
 		}
 	}
 	return list

@@ -11,6 +11,7 @@ import (
 const (
 	spreadWeight      = 20
 	nearFrontend      = 15
+	nearBackend       = 20
 	apartFromFrontend = 80
 )
 
@@ -33,6 +34,14 @@ func (c component) affinity() *corev1.Affinity {
 		} else {
 			apart = append(apart, c.near(dorisv1.ComponentFE, apartFromFrontend))
 		}
+	}
+	if c.broker != nil && c.broker.KickOffAffinityBe {
+		if affinity.PodAffinity == nil {
+			affinity.PodAffinity = &corev1.PodAffinity{}
+		}
+		affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(
+			[]corev1.WeightedPodAffinityTerm{c.near(dorisv1.ComponentBE, nearBackend)},
+			affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
 	}
 	if affinity.PodAntiAffinity == nil {
 		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}

@@ -67,7 +67,7 @@ func (c component) podSpec(storage storage) corev1.PodSpec {
 }
 
 func (c component) mainContainer(storage storage) corev1.Container {
-	script := rootPath + "/" + string(c.kind)
+	script := c.program()
 	main := corev1.Container{
 		Name: string(c.kind), Image: c.spec.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{script + "_entrypoint.sh"},

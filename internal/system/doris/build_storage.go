@@ -201,7 +201,9 @@ func (s *storage) addDataDirs(c component) {
 			Name: name, Kind: kindEmptyDir, Of: dir, Path: dir, Field: field,
 			Source: &corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		})
-		s.findings = append(s.findings, notPersistent(field, dir))
+		if !c.scratch {
+			s.findings = append(s.findings, notPersistent(field, dir))
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 
 	defaultFrontendGrace = 330
 	defaultBackendGrace  = 200
+	defaultBrokerGrace   = 30
 	// What a Pod gets on top of the time that Doris itself is told to wait.
 	frontendGraceMargin = 30
 	backendGraceMargin  = 80
@@ -36,14 +37,36 @@ const (
 	defaultQueryPort  = 9030
 	defaultMountPath  = "/etc/doris"
 	defaultKeytabPath = "/etc/keytab"
+	defaultKrb5Conf   = "/etc/krb5.conf"
 )
 
-// replicasOf returns how many Pods a component should have.
+// replicasOf returns how many frontends or backends there should be.
 func replicasOf(spec *dorisv1.BaseSpec) int32 {
 	if spec.Replicas == nil {
 		return defaultReplicas
 	}
 	return min(max(*spec.Replicas, 0), maxReplicas)
+}
+
+// wantedReplicas returns how many Pods a component that the cluster has should
+// have.
+func wantedReplicas(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) int32 {
+	spec := specOf(dc, kind)
+	switch {
+	case spec.Replicas != nil, kind == dorisv1.ComponentFE, kind == dorisv1.ComponentBE:
+		return replicasOf(spec)
+	case kind == dorisv1.ComponentCN && dc.Spec.CnSpec.AutoScalingPolicy != nil:
+		return min(max(minReplicasOf(dc.Spec.CnSpec.AutoScalingPolicy), 1), maxReplicas)
+	}
+	return 1
+}
+
+// minReplicasOf returns the lowest number of Pods that an autoscaler may choose.
+func minReplicasOf(policy *dorisv1.AutoScalingPolicy) int32 {
+	if policy.MinReplicas == nil {
+		return 1
+	}
+	return *policy.MinReplicas
 }
 
 // electionNumberOf returns how many frontends are followers.

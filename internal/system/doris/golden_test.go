@@ -31,9 +31,6 @@ func TestGolden(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			dc, inputs := readCase(t, in)
 			objects, findings := Desired(dc, inputs)
-			if inputs.Revision == 0 {
-				objects.Components = append(objects.Components, TakenOver(dc, inputs)...)
-			}
 			got := printObjects(t, objects, findings)
 			golden := filepath.Join(dir, "objects.yaml")
 			if *update {

@@ -94,6 +94,10 @@ func (p planner) movesData(w workload) []plan.Finding {
 	was := dataMounts(p.rendered(w, w.recorded, w.revision), string(w.kind))
 	is := dataMounts(p.rendered(w, w.now, w.revision), string(w.kind))
 	dirsWere, dirsAre := w.recorded.dataDirs(w.kind), w.now.dataDirs(w.kind)
+	if w.recorded.Backend.Computation || w.kind == dorisv1.ComponentBroker {
+		dirsAre = dirsWere // nothing is lost with a cache, and claims cannot move all the same
+		was, is = claimsIn(was), claimsIn(is)
+	}
 	switch {
 	case !slices.Equal(dirsWere, dirsAre):
 		refuse(field+".configMapInfo", "the data is in %s, and the configuration now says %s: members that exist would start without their data. Put %s back",
@@ -105,6 +109,17 @@ func (p planner) movesData(w workload) []plan.Finding {
 		refuse(field+".configMapInfo", "enable_fqdn_mode was %t when the members joined and is %t now: they would not know each other any more. Put it back", w.recorded.Frontend.FQDN, w.now.Frontend.FQDN)
 	}
 	return append(findings, p.changesClaims(w)...)
+}
+
+// claimsIn are those of the mounts that are claims.
+func claimsIn(mounts map[string]string) map[string]string {
+	return maps.Collect(func(yield func(string, string) bool) {
+		for at, what := range mounts {
+			if strings.HasPrefix(what, "claim ") && !yield(at, what) {
+				return
+			}
+		}
+	})
 }
 
 func (a accepted) dataDirs(kind dorisv1.ComponentType) []string {

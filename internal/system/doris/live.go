@@ -107,13 +107,11 @@ type settingsFile struct {
 
 // fileOf reads the settings of a component from the ConfigMaps that it mounts.
 func (p planner) fileOf(kind dorisv1.ComponentType, mounted map[string]*corev1.ConfigMap) settingsFile {
-	spec, home, key := specOf(p.dc, kind), backendHome, backendConfKey
-	if kind == dorisv1.ComponentFE {
-		home, key = frontendHome, frontendConfKey
-	}
+	spec := specOf(p.dc, kind)
+	home, key := fileFor(kind)
 	f := settingsFile{key: key, values: map[string]string{}, others: map[string]string{}, known: true}
 	var text []byte
-	for _, m := range configMapsOf(spec, "spec."+string(kind)+"Spec") {
+	for _, m := range configMapsOf(spec, fieldOf(kind)) {
 		if found, has := fileIn(mounted[m.name], key); has && f.name == "" {
 			text, f.name, f.field = found, m.name, m.field
 		}

@@ -191,12 +191,8 @@ func (p planner) beyondSettings(kind dorisv1.ComponentType, mounted, wanted map[
 
 // shape is what of the configuration Pods are made from.
 func (p planner) shape(kind dorisv1.ComponentType, mounted map[string]*corev1.ConfigMap) string {
-	if kind == dorisv1.ComponentFE {
-		c, findings := ReadFrontendConfig(p.dc, mounted)
-		return digest([]any{c, findings})
-	}
-	c, findings := ReadBackendConfig(p.dc, mounted)
-	return digest([]any{c, findings})
+	settings, findings := ReadSettings(p.dc, Inputs{Mounted: map[dorisv1.ComponentType]map[string]*corev1.ConfigMap{kind: mounted}})
+	return digest([]any{settings, findings})
 }
 
 // followsLive decides about a changed content under the policy Auto. It tells
@@ -238,10 +234,14 @@ func speaksTLS(kind dorisv1.ComponentType, recorded accepted) bool {
 // cannot be asked gets no more than a person accepts.
 func (p planner) policyFor(kind dorisv1.ComponentType, recorded accepted) dorisv1.ConfigUpdatePolicy {
 	policy := updatePolicy(p.dc)
+	if policy == dorisv1.ConfigUpdateAuto && kind == dorisv1.ComponentBroker {
+		return dorisv1.ConfigUpdateRestart // it reads its file when it starts, and never else
+	}
 	if policy == dorisv1.ConfigUpdateAuto && speaksTLS(kind, recorded) {
+		_, key := fileFor(kind)
 		p.build.Find(plan.Finding{
 			Severity: plan.Unsupported, Field: "spec.configUpdatePolicy", Reason: meta.ReasonNotSupportedYet,
-			Message: fmt.Sprintf("%s has enable_tls = true, and nodes are not asked over TLS yet: a changed file is held until a person accepts, as under Manual", map[dorisv1.ComponentType]string{dorisv1.ComponentFE: frontendConfKey, dorisv1.ComponentBE: backendConfKey}[kind]),
+			Message: fmt.Sprintf("%s has enable_tls = true, and nodes are not asked over TLS yet: a changed file is held until a person accepts, as under Manual", key),
 		})
 		return dorisv1.ConfigUpdateManual
 	}

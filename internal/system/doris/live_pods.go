@@ -236,7 +236,7 @@ func (p planner) address(kind dorisv1.ComponentType, pod *corev1.Pod) nodeAddres
 	return nodeAddress{
 		cluster: p.dc, kind: kind, pod: pod.Name, uid: pod.UID, host: pod.Status.PodIP,
 		query: recorded.Frontend.Query, http: map[dorisv1.ComponentType]int32{
-			dorisv1.ComponentFE: recorded.Frontend.HTTP, dorisv1.ComponentBE: recorded.Backend.Web,
+			dorisv1.ComponentFE: recorded.Frontend.HTTP, dorisv1.ComponentBE: recorded.Backend.Web, dorisv1.ComponentCN: recorded.Backend.Web,
 		}[kind],
 	}
 }

@@ -12,18 +12,43 @@ import (
 
 // rendered lists the components that are built, in the order in which they are
 // started.
-var rendered = []dorisv1.ComponentType{dorisv1.ComponentFE, dorisv1.ComponentBE}
+var rendered = []dorisv1.ComponentType{dorisv1.ComponentFE, dorisv1.ComponentBE, dorisv1.ComponentCN, dorisv1.ComponentBroker}
 
-// specOf returns the spec of a rendered component, or nil when the cluster has
-// none of it.
+// specOf returns the spec of a component, or nil when the cluster has none of it.
 func specOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.BaseSpec {
+	return specIn(&dc.Spec, c)
+}
+
+func specIn(spec *dorisv1.DorisClusterSpec, c dorisv1.ComponentType) *dorisv1.BaseSpec {
 	switch {
-	case c == dorisv1.ComponentFE && dc.Spec.FeSpec != nil:
-		return &dc.Spec.FeSpec.BaseSpec
-	case c == dorisv1.ComponentBE && dc.Spec.BeSpec != nil:
-		return &dc.Spec.BeSpec.BaseSpec
+	case c == dorisv1.ComponentFE && spec.FeSpec != nil:
+		return &spec.FeSpec.BaseSpec
+	case c == dorisv1.ComponentBE && spec.BeSpec != nil:
+		return &spec.BeSpec.BaseSpec
+	case c == dorisv1.ComponentCN && spec.CnSpec != nil:
+		return &spec.CnSpec.BaseSpec
+	case c == dorisv1.ComponentBroker && spec.BrokerSpec != nil:
+		return &spec.BrokerSpec.BaseSpec
 	}
 	return nil
+}
+
+// fieldOf is the field of the spec that describes a component.
+func fieldOf(c dorisv1.ComponentType) string { return "spec." + string(c) + "Spec" }
+
+// pluralOf names the members of a component in a sentence.
+func pluralOf(c dorisv1.ComponentType) string {
+	switch c {
+	case dorisv1.ComponentFE:
+		return "frontends"
+	case dorisv1.ComponentBE:
+		return "backends"
+	case dorisv1.ComponentCN:
+		return "compute nodes"
+	case dorisv1.ComponentBroker:
+		return "brokers"
+	}
+	return string(c)
 }
 
 type ownName struct{ kind, object string }

@@ -26,8 +26,6 @@ type World struct {
 	Services     map[string]*corev1.Service
 	OwnMaps      map[string]*corev1.ConfigMap
 	OwnSecrets   map[string]*corev1.Secret
-	// Kept names the sets of components that are not built yet.
-	Kept []string
 	// FrontendClaims is how many frontends have claims.
 	FrontendClaims int
 	// Pods of each component, in the order of their names.
@@ -94,10 +92,6 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		return World{}, err
 	}
 	if err := observeClaims(ctx, r, dc, &w); err != nil {
-		return World{}, err
-	}
-	var err error
-	if w.Kept, err = observeKept(ctx, r, dc); err != nil {
 		return World{}, err
 	}
 	refs := References(dc)
@@ -197,23 +191,6 @@ func claimOwner(o client.Object) string {
 		return ""
 	}
 	return name
-}
-
-// observeKept lists the sets of components that only the existing operator makes.
-func observeKept(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster) ([]string, error) {
-	var kept []string
-	for _, c := range []dorisv1.ComponentType{dorisv1.ComponentCN, dorisv1.ComponentBroker} {
-		name := types.NamespacedName{Namespace: dc.Namespace, Name: StatefulSetName(dc.Name, c)}
-		err := r.Get(ctx, name, &appsv1.StatefulSet{})
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("reading StatefulSet %q: %w", name, err)
-		default:
-			kept = append(kept, name.Name)
-		}
-	}
-	return kept, nil
 }
 
 // componentOf tells of which component a Pod is. Labels are not enough: anybody

@@ -43,13 +43,12 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
 			return plan.Plan{}, err
 		}
-		work := p.workloadOf(c.Type, objects.Frontend, objects.Backend, contents[c.Type])
+		work := p.workloadOf(c.Type, objects.Settings, contents[c.Type])
 		if err := p.component(c, work, contents[c.Type]); err != nil {
 			return plan.Plan{}, err
 		}
 	}
 	p.removed()
-	p.kept()
 	if err := p.roll(); err != nil {
 		return plan.Plan{}, err
 	}
@@ -116,7 +115,12 @@ func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
 		Revision: LatestRevision, ConfigMaps: maps.Clone(p.world.ConfigMaps), Secrets: p.world.Secrets,
 		Bootstrapped: p.bootstrapped(),
 	}
-	for _, kind := range slices.Backward(rendered) { // a map that both mount is read as the frontends have it
+	in.Mounted = map[dorisv1.ComponentType]map[string]*corev1.ConfigMap{}
+	for kind, has := range contents {
+		in.Mounted[kind] = maps.Clone(p.world.ConfigMaps)
+		maps.Copy(in.Mounted[kind], has.maps)
+	}
+	for _, kind := range slices.Backward(rendered) { // what exists, or did for its Pods
 		maps.Copy(in.ConfigMaps, contents[kind].maps)
 	}
 	return in
@@ -148,7 +152,7 @@ func (p planner) barriers(c Component, missing []Missing) error {
 		p.build.Wait(plan.Wait{
 			On:      plan.Ref{Kind: "StatefulSet", Namespace: p.dc.Namespace, Name: StatefulSetName(p.dc.Name, dorisv1.ComponentFE)},
 			Reason:  meta.ReasonWaitingForComponent,
-			Message: "backends are made when a frontend serves",
+			Message: pluralOf(c.Type) + " are made when a frontend serves",
 		})
 	}
 	if len(missing) == 0 {
@@ -164,8 +168,8 @@ func (p planner) barriers(c Component, missing []Missing) error {
 	return nil
 }
 
-// gateClosed tells whether backends wait until a frontend serves. They do not
-// when frontends are elsewhere or the backends exist already.
+// gateClosed tells whether a component waits until a frontend serves. It does not
+// when frontends are elsewhere or its set exists already.
 func (p planner) gateClosed(c Component) bool {
 	if c.Type == dorisv1.ComponentFE || p.dc.Spec.FeSpec == nil {
 		return false
@@ -353,17 +357,6 @@ func (p planner) removed() {
 		p.build.Find(plan.Finding{
 			Severity: plan.Unsupported, Field: "spec." + string(c) + "Spec", Reason: reasonCannotShrink,
 			Message: "the component is gone from the spec and its Pods still run: removing it needs its members to be taken out of the database first, which this version does not do. Put the field back, or delete StatefulSet " + set.Name + " by hand",
-		})
-	}
-}
-
-// kept names the sets of components that are not built yet and that another
-// operator made: they stay exactly as they are.
-func (p planner) kept() {
-	for _, name := range p.world.Kept {
-		p.build.Find(plan.Finding{
-			Severity: plan.Unsupported, Field: "spec." + name[len(p.dc.Name)+1:] + "Spec", Reason: meta.ReasonNotSupportedYet,
-			Message: "StatefulSet " + name + " of another operator is kept exactly as it is: this version does not manage the component",
 		})
 	}
 }

@@ -618,10 +618,12 @@ func TestNoSecretGoesIntoARecord(t *testing.T) {
 	dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "admin", Password: "one"}
 	dc.Spec.FeSpec = &dorisv1.FeSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
 	dc.Spec.BeSpec = &dorisv1.BeSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
+	dc.Spec.CnSpec = &dorisv1.CnSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
+	dc.Spec.BrokerSpec = &dorisv1.BrokerSpec{BaseSpec: dorisv1.BaseSpec{Image: "a"}}
 	records := func() []string {
 		var out []string
 		for _, kind := range rendered {
-			record := accepting(dc, kind, FrontendConfig{}, BackendConfig{}, nil)
+			record := accepting(dc, kind, Settings{}, nil)
 			set := record.render(dc, kind, rendering{revision: LatestRevision}).StatefulSet
 			stamp(set, nil)
 			out = append(out, record.String(), set.Spec.Template.Annotations[meta.AnnotationTemplate])

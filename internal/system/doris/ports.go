@@ -19,13 +19,28 @@ const (
 	rootPath     = "/opt/apache-doris"
 	frontendHome = rootPath + "/fe"
 	backendHome  = rootPath + "/be"
+	brokerHome   = rootPath + "/apache_hdfs_broker"
 )
 
 // Keys of ConfigMaps that hold the configuration of a component.
 const (
 	frontendConfKey = "fe.conf"
 	backendConfKey  = "be.conf"
+	brokerConfKey   = "apache_hdfs_broker.conf"
 )
+
+// fileFor returns the home directory of a component and the key of ConfigMaps that
+// holds its configuration.
+func fileFor(kind dorisv1.ComponentType) (home, key string) {
+	switch kind {
+	case dorisv1.ComponentFE:
+		return frontendHome, frontendConfKey
+	case dorisv1.ComponentBroker:
+		return brokerHome, brokerConfKey
+	case dorisv1.ComponentBE, dorisv1.ComponentCN:
+	}
+	return backendHome, backendConfKey
+}
 
 // Port is a port of a component with the name that Services and containers give
 // it.
@@ -84,6 +99,16 @@ type BackendConfig struct {
 	TLS *TLSFiles `json:"tls,omitempty"`
 	// Krb5Conf is the path of the Kerberos configuration.
 	Krb5Conf string `json:"krb5Conf"`
+	// Computation tells that the file makes a compute node of the backend. It is
+	// read for compute nodes alone.
+	Computation bool `json:"computation,omitempty"`
+}
+
+// BrokerConfig is what the operator needs to know of apache_hdfs_broker.conf. It is
+// recorded like FrontendConfig.
+type BrokerConfig struct {
+	// IPC is the port of the broker.
+	IPC int32 `json:"ipc"`
 }
 
 // Ports returns the ports of a frontend in the order of its Services.
@@ -101,6 +126,9 @@ func (c BackendConfig) Ports() []Port {
 	}
 	return withArrow(ports, c.Arrow)
 }
+
+// Ports returns the ports of a broker.
+func (c BrokerConfig) Ports() []Port { return []Port{{"broker-ipc-port", c.IPC}} }
 
 func withArrow(ports []Port, arrow int32) []Port {
 	if arrow > 0 {
@@ -127,7 +155,7 @@ func ReadFrontendConfig(dc *dorisv1.DorisCluster, configMaps map[string]*corev1.
 		MetaDir:      r.path("meta_dir", frontendHome+"/doris-meta"),
 		GraceSeconds: r.seconds("grace_shutdown_wait_seconds"),
 		TLS:          r.tls(),
-		Krb5Conf:     r.javaOption("-Djava.security.krb5.conf=", "/etc/krb5.conf"),
+		Krb5Conf:     r.javaOption("-Djava.security.krb5.conf=", defaultKrb5Conf),
 	}
 	r.distinct(c.Ports())
 	return c, r.findings
@@ -139,7 +167,37 @@ func ReadBackendConfig(dc *dorisv1.DorisCluster, configMaps map[string]*corev1.C
 	if dc.Spec.BeSpec != nil {
 		spec = &dc.Spec.BeSpec.BaseSpec
 	}
-	r := newConfReader(spec, "spec.beSpec", backendConfKey, backendHome, configMaps)
+	c, r := readBackend(spec, "spec.beSpec", configMaps)
+	return c, r.findings
+}
+
+// ReadComputeConfig reads be.conf from the ConfigMaps that the compute nodes mount.
+func ReadComputeConfig(dc *dorisv1.DorisCluster, configMaps map[string]*corev1.ConfigMap) (BackendConfig, []plan.Finding) {
+	spec := &dorisv1.BaseSpec{}
+	if dc.Spec.CnSpec != nil {
+		spec = &dc.Spec.CnSpec.BaseSpec
+	}
+	c, r := readBackend(spec, "spec.cnSpec", configMaps)
+	c.Computation = r.text(roleKey, "") == "computation"
+	return c, r.findings
+}
+
+// roleKey is the setting that makes a compute node of a backend.
+const roleKey = "be_node_role"
+
+// ReadBrokerConfig reads apache_hdfs_broker.conf from the ConfigMaps that the
+// brokers mount.
+func ReadBrokerConfig(dc *dorisv1.DorisCluster, configMaps map[string]*corev1.ConfigMap) (BrokerConfig, []plan.Finding) {
+	spec := &dorisv1.BaseSpec{}
+	if dc.Spec.BrokerSpec != nil {
+		spec = &dc.Spec.BrokerSpec.BaseSpec
+	}
+	r := newConfReader(spec, "spec.brokerSpec", brokerConfKey, brokerHome, configMaps)
+	return BrokerConfig{IPC: r.port("broker_ipc_port", 8000)}, r.findings
+}
+
+func readBackend(spec *dorisv1.BaseSpec, field string, configMaps map[string]*corev1.ConfigMap) (BackendConfig, *confReader) {
+	r := newConfReader(spec, field, backendConfKey, backendHome, configMaps)
 	c := BackendConfig{
 		Backend: r.port("be_port", 9060), Web: r.port("webserver_port", 8040),
 		Heartbeat: r.port("heartbeat_service_port", 9050), BRPC: r.port("brpc_port", 8060),
@@ -148,10 +206,10 @@ func ReadBackendConfig(dc *dorisv1.DorisCluster, configMaps map[string]*corev1.C
 		StorageRoots: r.storageRoots("storage_root_path", backendHome+"/storage"),
 		GraceSeconds: r.seconds("grace_shutdown_wait_seconds"),
 		TLS:          r.tls(),
-		Krb5Conf:     r.path("kerberos_krb5_conf_path", "/etc/krb5.conf"),
+		Krb5Conf:     r.path("kerberos_krb5_conf_path", defaultKrb5Conf),
 	}
 	r.distinct(c.Ports())
-	return c, r.findings
+	return c, r
 }
 
 // confReader reads values of one configuration file and collects what is wrong.

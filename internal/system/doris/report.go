@@ -21,47 +21,49 @@ import (
 // Report fills the status that existing tools read (one block per component)
 // and says how the cluster is.
 func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) status.Health {
-	fe := s.reportComponent(dc, w, p, dorisv1.ComponentFE, now)
-	be := s.reportComponent(dc, w, p, dorisv1.ComponentBE, now)
+	health := map[dorisv1.ComponentType]members{}
+	for _, c := range rendered {
+		var block *dorisv1.ComponentStatus
+		if specOf(dc, c) != nil {
+			health[c], block = s.reportComponent(dc, w, p, c, now)
+		}
+		putStatus(dc, c, block)
+	}
 	dc.Status.Workloads = workloadsOf(dc, w)
 	return status.Health{
-		Available: availability(dc, w, fe, be),
-		Complete:  completeness(dc, p, fe, be),
+		Available: availability(dc, w, health),
+		Complete:  completeness(dc, p, health),
 		Extra:     extraConditions(dc, w, p),
 	}
 }
 
-func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan, c dorisv1.ComponentType, now time.Time) members {
-	slot := statusSlot(dc, c)
-	spec := specOf(dc, c)
-	if spec == nil {
-		*slot = nil
-		return members{}
-	}
+func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan, c dorisv1.ComponentType, now time.Time) (members, *dorisv1.ComponentStatus) {
 	name := StatefulSetName(dc.Name, c)
 	set := w.StatefulSets[name]
-	m := membersOf(set, w.Pods[string(c)], name, expected(spec, set), set != nil && edited(p, set))
+	m := membersOf(set, w.Pods[string(c)], name, expected(dc, c, set), set != nil && edited(p, set))
 	out := dorisv1.ComponentStatus{
 		AccessService:     AccessServiceName(dc.Name, c),
 		RunningInstances:  m.running,
 		CreatingInstances: m.creating,
 		FailedInstances:   m.failed,
 	}
+	if c == dorisv1.ComponentBroker {
+		out.AccessService = ""
+	}
 	var before dorisv1.ComponentCondition
-	if *slot != nil {
-		before = (*slot).ComponentCondition
+	if was := statusOf(dc, c); was != nil {
+		before = was.ComponentCondition
 		// Written by the existing operator; kept as it is.
-		out.CoreConfigMapHashValue = (*slot).CoreConfigMapHashValue
+		out.CoreConfigMapHashValue = was.CoreConfigMapHashValue
 	}
 	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
-	*slot = &out
-	return m
+	return m, &out
 }
 
 // expected is how many Pods a component shall have: those that the spec asks for,
 // or those that its set has, where they may not go.
-func expected(spec *dorisv1.BaseSpec, set *appsv1.StatefulSet) int {
-	n := int(replicasOf(spec))
+func expected(dc *dorisv1.DorisCluster, c dorisv1.ComponentType, set *appsv1.StatefulSet) int {
+	n := int(wantedReplicas(dc, c))
 	if autoscaled(set) {
 		return int(*set.Spec.Replicas)
 	}
@@ -107,11 +109,42 @@ func pinOf(set *appsv1.StatefulSet) (pin dorisv1.WorkloadStatus, known bool) {
 	return dorisv1.WorkloadStatus{Name: set.Name, Revision: int32(revision), Content: maps.Clone(recorded.Content)}, true
 }
 
-func statusSlot(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) **dorisv1.ComponentStatus {
-	if c == dorisv1.ComponentFE {
-		return &dc.Status.FeStatus
+// statusOf is the status of a component, nil when there is none yet.
+func statusOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.ComponentStatus {
+	switch c {
+	case dorisv1.ComponentFE:
+		return dc.Status.FeStatus
+	case dorisv1.ComponentBE:
+		return dc.Status.BeStatus
+	case dorisv1.ComponentBroker:
+		return dc.Status.BrokerStatus
+	case dorisv1.ComponentCN:
+		if dc.Status.CnStatus != nil {
+			return &dc.Status.CnStatus.ComponentStatus
+		}
 	}
-	return &dc.Status.BeStatus
+	return nil
+}
+
+// putStatus puts the status of a component into its place; nil takes it away.
+func putStatus(dc *dorisv1.DorisCluster, c dorisv1.ComponentType, block *dorisv1.ComponentStatus) {
+	switch c {
+	case dorisv1.ComponentFE:
+		dc.Status.FeStatus = block
+	case dorisv1.ComponentBE:
+		dc.Status.BeStatus = block
+	case dorisv1.ComponentBroker:
+		dc.Status.BrokerStatus = block
+	case dorisv1.ComponentCN:
+		if block == nil {
+			dc.Status.CnStatus = nil
+			return
+		}
+		if dc.Status.CnStatus == nil {
+			dc.Status.CnStatus = &dorisv1.CnStatus{}
+		}
+		dc.Status.CnStatus.ComponentStatus = *block
+	}
 }
 
 // componentCondition names the phase in the words of the existing operator. The
@@ -155,32 +188,32 @@ func phaseOf(before dorisv1.ComponentPhase, m members, exists bool) dorisv1.Comp
 	return dorisv1.PhaseReconciling
 }
 
-func availability(dc *dorisv1.DorisCluster, w World, fe, be members) status.Verdict {
-	external := dc.Spec.FeSpec == nil
-	switch {
-	case !external && servingFrontends(w) == 0:
-		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no frontend serves" + because(fe)}
-	case dc.Spec.BeSpec != nil && be.wanted > 0 && len(be.running) == 0:
-		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no backend serves" + because(be)}
+func availability(dc *dorisv1.DorisCluster, w World, health map[dorisv1.ComponentType]members) status.Verdict {
+	if dc.Spec.FeSpec != nil && servingFrontends(w) == 0 {
+		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no frontend serves" + because(health[dorisv1.ComponentFE])}
 	}
-	return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends and backends serve"}
+	runs, what := dorisv1.ComponentBE, "backend"
+	if dc.Spec.BeSpec == nil { // a cluster that only computes
+		runs, what = dorisv1.ComponentCN, "compute node"
+	}
+	if m := health[runs]; m.wanted > 0 && len(m.running) == 0 {
+		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no " + what + " serves" + because(m)}
+	}
+	return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends and " + pluralOf(runs) + " serve"}
 }
 
-func completeness(dc *dorisv1.DorisCluster, p plan.Plan, fe, be members) status.Verdict {
+func completeness(dc *dorisv1.DorisCluster, p plan.Plan, health map[dorisv1.ComponentType]members) status.Verdict {
 	missing := undone(p)
-	for _, c := range []struct {
-		name    string
-		present bool
-		m       members
-	}{{"fe", dc.Spec.FeSpec != nil, fe}, {"be", dc.Spec.BeSpec != nil, be}} {
-		if !c.present || c.m.complete() {
+	for _, c := range rendered {
+		m := health[c]
+		if specOf(dc, c) == nil || m.complete() {
 			continue
 		}
-		part := fmt.Sprintf("%s: %d of %d ready", c.name, len(c.m.running), c.m.wanted)
-		if n := len(c.m.outdated); n > 0 {
+		part := fmt.Sprintf("%s: %d of %d ready", c, len(m.running), m.wanted)
+		if n := len(m.outdated); n > 0 {
 			part += fmt.Sprintf(", %d to be replaced", n)
 		}
-		missing = append(missing, part+because(c.m))
+		missing = append(missing, part+because(m))
 	}
 	if len(missing) > 0 {
 		reason := meta.ReasonMembersNotReady

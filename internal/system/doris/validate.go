@@ -97,14 +97,13 @@ func keyed(field, name string) string {
 	return fmt.Sprintf("%s[%s]", field, name)
 }
 
-// eachSpec runs a check on every component that is rendered.
+// eachSpec runs a check on every component.
 func eachSpec(dc *dorisv1.DorisCluster, check func(field string, spec *dorisv1.BaseSpec) []plan.Finding) []plan.Finding {
 	var findings []plan.Finding
-	if dc.Spec.FeSpec != nil {
-		findings = append(findings, check("spec.feSpec", &dc.Spec.FeSpec.BaseSpec)...)
-	}
-	if dc.Spec.BeSpec != nil {
-		findings = append(findings, check("spec.beSpec", &dc.Spec.BeSpec.BaseSpec)...)
+	for _, c := range rendered {
+		if spec := specOf(dc, c); spec != nil {
+			findings = append(findings, check(fieldOf(c), spec)...)
+		}
 	}
 	return findings
 }
@@ -129,26 +128,42 @@ func nameFits(dc *dorisv1.DorisCluster) []plan.Finding {
 }
 
 func frontendsKnown(dc *dorisv1.DorisCluster) []plan.Finding {
-	if dc.Spec.FeSpec != nil || dc.Spec.BeSpec == nil {
-		return nil
+	var f faults
+	for _, c := range rendered[1:] {
+		if dc.Spec.FeSpec == nil && dependsOnFrontends(dc, c) {
+			f.refusef("spec.feSpec", "there are no frontends for the %s to register with: add feSpec, or say in %s.feAddress where they are", pluralOf(c), fieldOf(c))
+		}
 	}
-	if external, _ := externalFrontends(&dc.Spec.BeSpec.BaseSpec); len(external) > 0 {
-		return nil
+	return f
+}
+
+// dependsOnFrontends tells whether a component needs frontends of the cluster
+// itself.
+func dependsOnFrontends(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) bool {
+	spec := specOf(dc, c)
+	if spec == nil {
+		return false
 	}
-	return []plan.Finding{refusal("spec.feSpec",
-		"there are no frontends for the backends to register with: add feSpec, or say in spec.beSpec.feAddress where they are")}
+	external, _ := externalFrontends(spec)
+	return len(external) == 0
 }
 
 func frontendsRun(dc *dorisv1.DorisCluster) []plan.Finding {
-	fe, be := dc.Spec.FeSpec, dc.Spec.BeSpec
-	if fe == nil || be == nil || replicasOf(&fe.BaseSpec) > 0 || replicasOf(&be.BaseSpec) == 0 {
+	fe := dc.Spec.FeSpec
+	if fe == nil || replicasOf(&fe.BaseSpec) > 0 {
 		return nil
 	}
-	if external, _ := externalFrontends(&be.BaseSpec); len(external) > 0 {
-		return nil
+	var f faults
+	for _, c := range rendered[1:] {
+		if !dependsOnFrontends(dc, c) {
+			continue
+		}
+		if n := wantedReplicas(dc, c); n > 0 {
+			at := fieldOf(c)
+			f.refusef("spec.feSpec.replicas", "0 frontends cannot serve %d %s: set it to at least 1, say in %s.feAddress where other frontends are, or set %s.replicas to 0 as well", n, pluralOf(c), at, at)
+		}
 	}
-	return []plan.Finding{refusal("spec.feSpec.replicas",
-		"0 frontends cannot serve %d backends: set it to at least 1, say in spec.beSpec.feAddress where other frontends are, or set spec.beSpec.replicas to 0 as well", replicasOf(&be.BaseSpec))}
+	return f
 }
 
 func replicasNotNegative(dc *dorisv1.DorisCluster) []plan.Finding {
@@ -200,7 +215,7 @@ func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 		var f faults
 		if spec.Image == "" {
-			f.refusef(field+".image", "no image is named: set it, for example to apache/doris:fe-2.1.8 or apache/doris:be-2.1.8")
+			f.refusef(field+".image", "no image is named: set it, for example to apache/doris:%s-2.1.8", imageOf(field))
 		} else {
 			f.image(field+".image", spec.Image)
 		}
@@ -209,6 +224,14 @@ func imageGiven(dc *dorisv1.DorisCluster) []plan.Finding {
 		}
 		return f
 	})
+}
+
+// imageOf is the start of the tag of the official images of a component.
+func imageOf(field string) string {
+	if c := componentOfField(field); c != dorisv1.ComponentCN {
+		return string(c)
+	}
+	return string(dorisv1.ComponentBE)
 }
 
 // image refuses what no registry can serve. It is not as strict as a container

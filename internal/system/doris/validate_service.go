@@ -12,9 +12,18 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
+// clientService is the Service for clients that a component gets. Brokers get none,
+// whatever their spec says of it.
+func clientService(field string, spec *dorisv1.BaseSpec) dorisv1.ExportService {
+	if componentOfField(field) == dorisv1.ComponentBroker {
+		return serviceOf(&dorisv1.BaseSpec{})
+	}
+	return serviceOf(spec)
+}
+
 func serviceTypeServed(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
-		switch t := serviceOf(spec).Type; t {
+		switch t := clientService(field, spec).Type; t {
 		case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
 			return nil
 		default:
@@ -27,7 +36,7 @@ func nodePortsDistinct(dc *dorisv1.DorisCluster) []plan.Finding {
 	taken := map[int32]string{} // a node port belongs to one Service of the whole cluster
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 		var findings []plan.Finding
-		service := serviceOf(spec)
+		service := clientService(field, spec)
 		if service.Type == corev1.ServiceTypeClusterIP {
 			return nil // its node ports are not used, which is said elsewhere
 		}
@@ -58,7 +67,7 @@ func nodePortsDistinct(dc *dorisv1.DorisCluster) []plan.Finding {
 func serviceAnnotationsLegal(dc *dorisv1.DorisCluster) []plan.Finding {
 	return eachSpec(dc, func(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 		var f faults
-		service := serviceOf(spec)
+		service := clientService(field, spec)
 		field += ".service.annotations"
 		f.annotations(field, service.Annotations)
 		if _, ours := service.Annotations[meta.AnnotationInputs]; ours {

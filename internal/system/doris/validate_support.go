@@ -35,8 +35,6 @@ func everythingSupported(dc *dorisv1.DorisCluster) []plan.Finding {
 		}
 	}
 	s := &dc.Spec
-	say(s.CnSpec != nil, "spec.cnSpec", "compute nodes are not supported yet: none are made or changed")
-	say(s.BrokerSpec != nil, "spec.brokerSpec", "brokers are not supported yet: none are made or changed")
 	say(s.RuntimeConfigPersistence != nil && s.RuntimeConfigPersistence.Enabled != nil && *s.RuntimeConfigPersistence.Enabled,
 		"spec.runtimeConfigPersistence", "not supported yet: settings changed at run time are lost with the Pod")
 	return append(findings, eachSpec(dc, partsSupported)...)
@@ -66,25 +64,27 @@ func partsSupported(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 // everythingHasEffect names what is set and does nothing.
 func everythingHasEffect(dc *dorisv1.DorisCluster) []plan.Finding {
 	findings := eachSpec(dc, partsHaveEffect)
-	be := dc.Spec.BeSpec
-	if be != nil && be.AutoResolveLimitCPU {
-		if _, found := be.Limits[corev1.ResourceCPU]; !found {
-			findings = append(findings, idle("spec.beSpec.autoResolveLimitCPU", "there is no CPU limit to tell the backends: set spec.beSpec.limits.cpu"))
+	for _, c := range components(dc, Inputs{}, Settings{}) {
+		if _, resolves := c.preparation(); !resolves {
+			continue
 		}
+		if _, found := c.spec.Limits[corev1.ResourceCPU]; !found {
+			findings = append(findings, idle(c.field+".autoResolveLimitCPU", fmt.Sprintf("there is no CPU limit to tell the %s: set %s.limits.cpu", pluralOf(c.kind), c.field)))
+		}
+	}
+	if broker := dc.Spec.BrokerSpec; broker != nil && broker.Service != nil {
+		findings = append(findings, idle("spec.brokerSpec.service", "brokers have no Service for clients, since only members of the cluster talk to them: leave it out"))
 	}
 	return findings
 }
 
 func partsHaveEffect(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 	var findings []plan.Finding
-	key := frontendConfKey
-	if field == "spec.beSpec" {
-		key = backendConfKey
-	}
+	_, key := fileFor(componentOfField(field))
 	if r := spec.ConfigMapInfo.ResolveKey; r != "" && r != key {
 		findings = append(findings, idle(field+".configMapInfo.resolveKey", fmt.Sprintf("the key is always %s: rename the key of the ConfigMap, and leave this field out", key)))
 	}
-	if service := serviceOf(spec); service.LoadBalancerIP != "" && service.Type != corev1.ServiceTypeLoadBalancer {
+	if service := clientService(field, spec); service.LoadBalancerIP != "" && service.Type != corev1.ServiceTypeLoadBalancer {
 		findings = append(findings, idle(field+".service.loadBalancerIP", fmt.Sprintf("a Service of type %s has no load balancer: set %s.service.type to LoadBalancer, or leave the address out", service.Type, field)))
 	}
 	last := -1

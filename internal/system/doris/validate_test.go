@@ -84,11 +84,40 @@ func TestValidate(t *testing.T) {
 		"shared claim at a relative path": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.SharedPersistentVolumeClaims = []dorisv1.SharedPersistentVolumeClaim{{MountPath: "s", PersistentVolumeClaimName: "s"}}
 		}, "Refusal spec.sharedPersistentVolumeClaims[0].mountPath"},
-		"compute nodes":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.CnSpec = &dorisv1.CnSpec{} }, "Unsupported spec.cnSpec"},
-		"brokers":                         {func(dc *dorisv1.DorisCluster) { dc.Spec.BrokerSpec = &dorisv1.BrokerSpec{} }, "Unsupported spec.brokerSpec"},
-		"restart on a changed file":       {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
-		"configuration updates by hand":   {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
-		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
+		"compute nodes and brokers":      {func(dc *dorisv1.DorisCluster) { more(dc) }, ""},
+		"compute nodes without an image": {func(dc *dorisv1.DorisCluster) { dc.Spec.CnSpec = &dorisv1.CnSpec{} }, "Refusal spec.cnSpec.image"},
+		"brokers without an image":       {func(dc *dorisv1.DorisCluster) { dc.Spec.BrokerSpec = &dorisv1.BrokerSpec{} }, "Refusal spec.brokerSpec.image"},
+		"compute nodes without frontends": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.FeSpec, dc.Spec.BeSpec, dc.Spec.BrokerSpec = nil, nil, nil
+		}, "Refusal spec.feSpec"},
+		"brokers without frontends": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.FeSpec, dc.Spec.BeSpec, dc.Spec.CnSpec = nil, nil, nil
+		}, "Refusal spec.feSpec"},
+		"compute nodes of frontends elsewhere": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.FeSpec, dc.Spec.BeSpec, dc.Spec.BrokerSpec, dc.Spec.CnSpec.FeAddress = nil, nil, nil, address
+		}, ""},
+		"no frontend runs for compute nodes": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.FeSpec.Replicas, dc.Spec.BeSpec, dc.Spec.BrokerSpec = new(int32(0)), nil, nil
+		}, "Refusal spec.feSpec.replicas"},
+		"the whole cluster is stopped, brokers too": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			for _, c := range rendered {
+				specOf(dc, c).Replicas = new(int32(0))
+			}
+		}, ""},
+		"a Service for clients of brokers": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.BrokerSpec.Service = &dorisv1.ExportService{Type: "ExternalName", LoadBalancerIP: "10.0.0.1"}
+		}, "Warning spec.brokerSpec.service"},
+		"CPU limit to tell compute nodes, and none is there": {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.CnSpec.AutoResolveLimitCPU = true }, "Warning spec.cnSpec.autoResolveLimitCPU"},
+		"file of brokers by its key":                         {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.BrokerSpec.ConfigMapInfo.ResolveKey = brokerConfKey }, ""},
+		"restart on a changed file":                          {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
+		"configuration updates by hand":                      {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
+		"automatic configuration updates":                    {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
 		"kept run-time settings": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
 		}, "Unsupported spec.runtimeConfigPersistence"},
@@ -121,6 +150,12 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// more adds compute nodes and brokers.
+func more(dc *dorisv1.DorisCluster) {
+	dc.Spec.CnSpec = &dorisv1.CnSpec{BaseSpec: dorisv1.BaseSpec{Image: "apache/doris:be-2.1.8"}}
+	dc.Spec.BrokerSpec = &dorisv1.BrokerSpec{BaseSpec: dorisv1.BaseSpec{Image: "apache/doris:broker-2.1.8"}}
 }
 
 func nodePort(port int32) *dorisv1.ExportService {

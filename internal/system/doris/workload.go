@@ -46,16 +46,16 @@ type workload struct {
 }
 
 // workloadOf reads from a set what it is and what it was rendered from.
-func (p planner) workloadOf(kind dorisv1.ComponentType, fe FrontendConfig, be BackendConfig, has content) workload {
+func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has content) workload {
 	live := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
 	w := workload{kind: kind, live: live, revision: p.pinnedRevision(kind, live)}
 	w.found = live != nil && !pinned(live)
 	w.untouched = live != nil && live.Spec.Template.Annotations[meta.AnnotationTemplate] == ""
 	recorded, known := readAccepted(live)
 	if has.lost && known {
-		fe, be = recorded.Frontend, recorded.Backend
+		settings = recorded.settings(kind)
 	}
-	w.now = accepting(p.dc, kind, fe, be, has.copies)
+	w.now = accepting(p.dc, kind, settings, has.copies)
 	w.now.Live = has.live
 	if !known {
 		w.now.Restart = foundRestart(p.dc, kind, live)
@@ -167,7 +167,7 @@ func (p planner) compareRecords(w *workload) error {
 	}
 	w.edited = append(templateFields(fields), w.contentAtZero()...)
 	config := w.recorded
-	config.Frontend, config.Backend, config.Content = w.now.Frontend, w.now.Backend, w.now.Content
+	config.Frontend, config.Backend, config.Broker, config.Content = w.now.Frontend, w.now.Backend, w.now.Broker, w.now.Content
 	byConfig, err := p.engine.Between(base, p.rendered(*w, config, w.revision))
 	if err != nil {
 		return err
@@ -304,6 +304,9 @@ func (p planner) restartEffect(w workload) plan.Effect {
 		return plan.EffectRestartPod
 	}
 	dirs := w.recorded.Backend.StorageRoots
+	if w.recorded.Backend.Computation {
+		return plan.EffectRestartPod // they keep a cache
+	}
 	if w.kind == dorisv1.ComponentFE {
 		if ptr.Deref(w.live.Spec.Replicas, 1) >= quorumOfThree {
 			return plan.EffectRestartPod
