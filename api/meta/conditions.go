@@ -31,6 +31,10 @@ const (
 	// text where others can read it: in a field of the spec or in a Pod template.
 	ConditionPlaintextCredential = "PlaintextCredential" //nolint:gosec // the name of a condition
 
+	// ConditionNodeUnreachable is True while Pods are on nodes that nobody hears
+	// from.
+	ConditionNodeUnreachable = "NodeUnreachable"
+
 	// ConditionReleased is True while the workloads are handed back and the operator
 	// does nothing.
 	ConditionReleased = "Released"
@@ -77,6 +81,9 @@ const (
 
 	// ReasonMembersNotReady says that some members are not ready.
 	ReasonMembersNotReady = "MembersNotReady"
+
+	// ReasonNodeNotHeardFrom says that the node of a member is lost, or cut off.
+	ReasonNodeNotHeardFrom = "NodeNotHeardFrom"
 
 	// ReasonMemberFailed says that a member cannot run.
 	ReasonMemberFailed = "MemberFailed"

@@ -129,6 +129,9 @@ func failure(p *corev1.Pod) (why string, failed bool) {
 			}
 		}
 	}
+	if nodeLost(p) {
+		return "nobody hears from its node " + p.Spec.NodeName, false
+	}
 	return unscheduled(p), false
 }
 

@@ -267,6 +267,7 @@ func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan) map[string]
 		}
 	}
 	syncCondition(dc, w, extra)
+	nodeCondition(w, extra)
 	return extra
 }
 

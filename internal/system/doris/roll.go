@@ -106,8 +106,12 @@ type rolling struct {
 
 // add adds a component that goes before those added so far.
 func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable, edited bool) {
+	lost := map[string]bool{}
+	for i := range pods {
+		lost[pods[i].Name] = nodeLost(&pods[i])
+	}
 	for _, m := range rollMembers(set, pods, edited) {
-		m.Outdated = m.Outdated && replaceable
+		m.Outdated = m.Outdated && replaceable && !lost[m.Name] // nobody could stop it, and all others wait for it
 		m.Ordinal = len(r.members)
 		r.members = append(r.members, m)
 	}

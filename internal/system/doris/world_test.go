@@ -67,6 +67,8 @@ type world struct {
 	written int64
 	// broken Pods never become ready, nor do those with an image that holds "bad".
 	broken map[string]bool
+	// lost Pods are on a node that nobody hears from.
+	lost map[string]bool
 	served bool // a frontend was ready at some time
 	ready  map[string]bool
 	evicts []string
@@ -433,6 +435,12 @@ func (w *world) podGoesOn(name string) {
 	}
 	if pod.DeletionTimestamp != nil {
 		w.must(w.store.Delete(keyOf(pod), pod.UID, false))
+		return
+	}
+	if w.lost[name] { // only the control plane has something to say
+		pod = pod.DeepCopy()
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+		w.must(w.store.SetStatus(pod))
 		return
 	}
 	main := pod.Spec.Containers[0]
