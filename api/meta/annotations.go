@@ -41,6 +41,15 @@ const (
 	// rendering are told apart field by field.
 	AnnotationAccepted = Prefix + "accepted"
 
+	// AnnotationLastGood on a workload records, as JSON, what its Pods ran on before
+	// the roll that is under way: what the template goes back to when that stops.
+	AnnotationLastGood = Prefix + "last-good"
+
+	// AnnotationFailed on a workload records, as JSON, the change at which a roll
+	// stopped and that was taken back. It is not tried again before something of it
+	// is different, or a person consents.
+	AnnotationFailed = Prefix + "failed"
+
 	// AnnotationTemplate in a Pod template is a digest of the template as it was
 	// rendered. A Pod with another one is to be replaced. A workload that was taken
 	// over has none until its template is first changed.

@@ -67,6 +67,12 @@ func (l *Ledger) Prepare(engine *diff.Engine, owner client.Object, step plan.App
 		Body: body, Kind: intent.GroupVersionKind(), Step: step,
 		owner: client.ObjectKeyFromObject(owner), intent: sha256.Sum256(body),
 	}
+	if step.Exact && step.Live != "" { // no part of what is meant: the digest is without it
+		intent.SetResourceVersion(step.Live)
+		if r.Body, err = json.Marshal(intent.Object); err != nil {
+			return Request{}, fmt.Errorf("encoding %s: %w", step.Target(), err)
+		}
+	}
 	r.key = sentKey{kind: r.Kind, name: client.ObjectKeyFromObject(step.Object), manager: step.Manager}
 	return r, l.check(r.owner, r.key, r.intent, step)
 }

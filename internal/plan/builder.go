@@ -31,6 +31,11 @@ type Want struct {
 	// Restart is the effect of a change of a Pod template; EffectRestartPod when
 	// it is left empty.
 	Restart Effect
+	// Update says what an update is for, where that is not told by the fields that
+	// it changes.
+	Update string
+	// Exact has an update refused when Live is not the newest any more.
+	Exact bool
 	// Left are fields that differ and stay as they are live, without being said.
 	Left func(path string) bool
 }
@@ -173,8 +178,8 @@ func (b *Builder) update(w Want) error {
 		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(Consents(w.Live)+1))
 	}
 	b.plan.Steps = append(b.plan.Steps, Apply{
-		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(),
-		Reason: "update " + summary(u.said),
+		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), Exact: w.Exact,
+		Reason: cmp.Or(w.Update, "update "+summary(u.said)),
 	})
 	return nil
 }

@@ -140,6 +140,10 @@ type Apply struct {
 	// Live is the resource version that the decision was made on; empty when
 	// the object is to be created.
 	Live string
+	// Exact has the apply refused when the object is not of the version Live any
+	// more: it also says what was observed rather than chosen, which would undo what
+	// somebody else wrote in between.
+	Exact bool
 	// Reason is a short sentence.
 	Reason string
 }

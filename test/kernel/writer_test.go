@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -164,5 +166,49 @@ func TestApplyTakesOverNothing(t *testing.T) {
 	invalid := plan.Apply{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "c"}, Data: map[string]string{"no good key!": ""}}, Manager: toy.Manager, Live: "1"}
 	if _, err := w.Apply(t.Context(), owner, invalid); !apply.Permanent(err) {
 		t.Errorf("Apply of what is invalid: %v, want an error for good", err)
+	}
+}
+
+// TestAnApplyUndoesNoScalingInBetween is of an apply that carries the number of
+// replicas as it was observed, since leaving it out would make it 1: scaling that
+// lands in between must not be undone.
+func TestAnApplyUndoesNoScalingInBetween(t *testing.T) {
+	s := newStage(t)
+	w, _ := s.writer()
+	owner := s.make("toy", toy.Spec{})
+	labels := map[string]string{"set": "s"}
+	wanted := func(image string, replicas int32) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "s", Labels: map[string]string{"toy.fairlead.dev/name": owner.Name}, OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: toy.GroupVersion.String(), Kind: toy.Kind, Name: owner.Name, UID: owner.UID},
+			}},
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: new(replicas), Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec:       corev1.PodSpec{NodeSelector: map[string]string{"no": "node"}, Containers: []corev1.Container{{Name: "c", Image: image}}},
+				},
+			},
+		}
+	}
+	_, err := w.Apply(t.Context(), owner, plan.Apply{Object: wanted("none:1", 2), Manager: toy.Manager})
+	s.ok(err)
+	now := &appsv1.StatefulSet{}
+	key := client.ObjectKey{Namespace: s.namespace, Name: "s"}
+	s.ok(s.Get(t.Context(), key, now))
+	observed := now.ResourceVersion
+	s.ok(s.SubResource("scale").Update(t.Context(), now, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}})))
+	stale := plan.Apply{Object: wanted("none:2", 2), Manager: toy.Manager, Live: observed, Exact: true}
+	if _, err := w.Apply(t.Context(), owner, stale); !apierrors.IsConflict(err) {
+		t.Errorf("an apply on what was observed before the scaling: %v, want a conflict", err)
+	}
+	s.eventually("the same on what is there now", func() error { // the controller writes the status meanwhile
+		s.ok(s.Get(t.Context(), key, now))
+		_, err := w.Apply(t.Context(), owner, plan.Apply{Object: wanted("none:2", *now.Spec.Replicas), Manager: toy.Manager, Live: now.ResourceVersion, Exact: true})
+		return err
+	})
+	s.ok(s.Get(t.Context(), key, now))
+	if *now.Spec.Replicas != 5 || now.Spec.Template.Spec.Containers[0].Image != "none:2" {
+		t.Errorf("%d replicas of %s", *now.Spec.Replicas, now.Spec.Template.Spec.Containers[0].Image)
 	}
 }

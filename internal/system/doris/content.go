@@ -150,16 +150,22 @@ func (p planner) followsContent(kind dorisv1.ComponentType, set *appsv1.Stateful
 		return false, false
 	}
 	policy := p.policyFor(kind, recorded)
-	if policy == dorisv1.ConfigUpdateRestart {
+	failed, stopped := p.stopped(kind)
+	if policy == dorisv1.ConfigUpdateRestart && !stopped {
 		return true, true
 	}
 	var changes []plan.Change
 	for _, name := range names {
 		changes = append(changes, contentChanges(p.dc, kind, p.world.OwnMaps[recorded.newest()[name]], now.maps[name])...)
 	}
-	if policy == dorisv1.ConfigUpdateAuto {
+	if policy == dorisv1.ConfigUpdateAuto && !stopped {
 		now.changed = changes
 		return p.followsLive(kind, set, recorded, now)
+	}
+	for i := range changes {
+		if stopped {
+			changes[i].Reason, changes[i].Message = meta.ReasonMemberFailed, failed.said()
+		}
 	}
 	now.approved = p.build.Hold(plan.Consents(set), changes)
 	return now.approved, now.approved

@@ -96,10 +96,13 @@ func behind(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 // else edited. There a Pod is outdated when what we rendered changed, when a
 // person let the rest of a found roll go on, or asked for a restart.
 func outdated(set *appsv1.StatefulSet, p *corev1.Pod, edited bool) bool {
-	if !behind(set, p) {
+	if !behind(set, p) || kept(set, p) {
 		return false
 	}
 	if set.Spec.Template.Annotations[meta.AnnotationTemplate] == "" {
+		if p.Annotations[meta.AnnotationTemplate] != "" {
+			return true // made from a template of ours that was put back
+		}
 		recorded, _ := readAccepted(set)
 		return set.Annotations[meta.AnnotationRoll] == set.Status.UpdateRevision || restartAsked(set, p, recorded.Restart)
 	}

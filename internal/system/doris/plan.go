@@ -201,7 +201,7 @@ func (p planner) component(c Component, w workload, has content) error {
 		p.takeOver(w)
 		return nil
 	}
-	if err := p.decide(&w); err != nil {
+	if err := p.decide(&w, has.approved); err != nil {
 		return err
 	}
 	w.approved = w.approved || has.approved
@@ -222,6 +222,7 @@ func (p planner) component(c Component, w workload, has content) error {
 func (p planner) carryOut(w workload, target *appsv1.StatefulSet, replicas int32) error {
 	if w.untouched && !w.changes && w.live != nil && w.revision == 0 {
 		p.remaining(w)
+		p.forgetFailure(w)
 		p.acceptLive(w)
 		return p.asItIs(w, target, replicas)
 	}
@@ -231,6 +232,12 @@ func (p planner) carryOut(w workload, target *appsv1.StatefulSet, replicas int32
 // mark stamps the template, or keeps the stamp where the template is not changed
 // on purpose.
 func (w workload) mark(target *appsv1.StatefulSet) {
+	if w.back != nil { // as it was, also without a stamp
+		if w.back.Template != "" {
+			annotateTemplate(target, meta.AnnotationTemplate, w.back.Template)
+		}
+		return
+	}
 	if w.revision == 0 && !w.changes && (w.live == nil || w.untouched) {
 		return // as it was found, or as it was made at first
 	}
@@ -253,11 +260,15 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 		return err // what is applied is planned when the fields are ours
 	}
 	target.Spec.Replicas = new(replicas)
+	p.remember(w, target)
 	p.build.Want(plan.Want{
 		Rendered: target, Live: live(p.world.StatefulSets, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
-		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind),
+		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind), Update: w.update(),
+		Exact:  true, // the number of replicas may be what was observed
 	})
-	p.followers(w.kind, target)
+	if w.back == nil {
+		p.followers(w.kind, target)
+	}
 	return nil
 }
 
@@ -274,7 +285,9 @@ func (p planner) followers(kind dorisv1.ComponentType, set *appsv1.StatefulSet) 
 	}
 	pods := p.world.Pods[string(kind)]
 	for i := len(pods) - 1; i >= 0; i-- {
-		p.build.Note(waitsItsTurn(&pods[i], why))
+		if now := p.world.StatefulSets[set.Name]; now == nil || !kept(now, &pods[i]) {
+			p.build.Note(waitsItsTurn(&pods[i], why))
+		}
 	}
 }
 

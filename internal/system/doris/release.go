@@ -84,6 +84,7 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 		Fields: map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{
 				meta.AnnotationRevision: nil, meta.AnnotationAccepted: nil, meta.AnnotationConsents: nil, meta.AnnotationRoll: nil,
+				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil,
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{
 				"type": rolling, "rollingUpdate": map[string]any{"partition": int64(0)},

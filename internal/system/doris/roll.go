@@ -135,6 +135,7 @@ func (r *rolling) outdated() []string {
 func (p planner) replaceNext(r rolling) {
 	outdated := r.outdated()
 	if len(outdated) == 0 {
+		p.standstill()
 		return
 	}
 	choice := rollout.Next(r.members, r.size)
@@ -162,6 +163,7 @@ func (p planner) replaceNext(r rolling) {
 		p.progressing(set, "replacing Pods: "+choice.Name)
 		return
 	}
+	p.standstill()
 	if why := r.stuck(); why != "" {
 		p.build.Wait(plan.Wait{
 			On: plan.RefOf(set), Reason: meta.ReasonMemberFailed,

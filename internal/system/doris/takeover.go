@@ -196,7 +196,7 @@ func (p planner) remaining(w workload) {
 	var held []plan.Change
 	for i := range p.world.Pods[string(w.kind)] {
 		pod := &p.world.Pods[string(w.kind)][i]
-		if !behind(w.live, pod) || restartAsked(w.live, pod, w.recorded.Restart) {
+		if !behind(w.live, pod) || !madeFrom(pod, "") || restartAsked(w.live, pod, w.recorded.Restart) {
 			continue
 		}
 		held = append(held, plan.Change{

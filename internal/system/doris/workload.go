@@ -43,6 +43,9 @@ type workload struct {
 	// offered are the differences of a newer rendering that a person consented to.
 	offered []diff.Field
 	restart plan.Effect
+	// back is the template that is put back, and failed why.
+	back   *lastGood
+	failed failedChange
 }
 
 // workloadOf reads from a set what it is and what it was rendered from.
@@ -235,8 +238,9 @@ func touches(fields []diff.Field, path string) bool {
 }
 
 // decide chooses what the template is rendered from and at which revision. What
-// needs consent and has none stays as it was.
-func (p planner) decide(w *workload) error {
+// needs consent and has none stays as it was. content tells that a person consented
+// to its content.
+func (p planner) decide(w *workload, content bool) error {
 	reloaded, err := p.compareContents(w)
 	if err != nil {
 		return err
@@ -244,16 +248,21 @@ func (p planner) decide(w *workload) error {
 	w.restart = p.restartEffect(*w)
 	w.target, w.at = w.now, w.revision
 	if len(w.edited) > 0 {
-		w.changes = true
-		if w.restart == plan.EffectDataLoss {
-			w.approved = p.build.Hold(plan.Consents(w.live), w.lossChanges())
-			w.changes = w.approved
-		}
+		p.mayChange(w, content)
 	}
 	if w.live != nil && !w.changes {
 		w.target = w.recorded // what renders the same needs no new record
 		w.target.Live = reloaded
 	}
+	if err := p.offer(w); err != nil {
+		return err
+	}
+	return p.goBack(w)
+}
+
+// offer holds what a newer rendering would change, or takes it into the target
+// where a person consented.
+func (p planner) offer(w *workload) error {
 	if w.live == nil || w.found || w.revision >= p.latest {
 		return nil
 	}
@@ -271,13 +280,9 @@ func (p planner) decide(w *workload) error {
 // lossChanges are the edits of a template whose Pods lose their data when they
 // are replaced.
 func (w workload) lossChanges() []plan.Change {
-	changes := make([]plan.Change, 0, len(w.edited))
-	for _, f := range w.edited {
-		changes = append(changes, plan.Change{
-			Object: plan.RefOf(typed(w.live)), Path: f.Path, From: f.From, To: f.To,
-			Cause: w.editedCause(f.Path), Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
-			Message: "the data of the Pods is on emptyDir volumes and is gone when they are replaced",
-		})
+	changes := w.editChanges()
+	for i := range changes {
+		changes[i].Reason, changes[i].Message = meta.ReasonUnsafeChange, "the data of the Pods is on emptyDir volumes and is gone when they are replaced"
 	}
 	return changes
 }

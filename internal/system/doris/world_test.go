@@ -230,6 +230,9 @@ func (w *world) step(s plan.Step) error {
 	switch x := s.(type) {
 	case plan.Apply:
 		w.invariants(x)
+		if live := w.store.Now().Get(keyOf(x.Object)); x.Exact && live != nil && live.GetResourceVersion() != x.Live {
+			return apierrors.NewConflict(schema.GroupResource{Resource: x.Target().Kind}, live.GetName(), errors.New("it is of another version"))
+		}
 		_, _, err := w.store.Apply(x.Object, x.Manager)
 		w.nodes.applied(w, x.Target().String())
 		return err

@@ -3,16 +3,20 @@ package stories
 import (
 	"context"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
 
@@ -79,6 +83,13 @@ var (
 			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.5", "apache/doris:be-3.0.5"
 		}),
 	}
+	badImage = tale{
+		name: "bad image of 3+3, mended when the roll has stopped", setup: creates(three), unsettled: runs("3.0.6"),
+		act: inTurn(breaksImage, edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.6", "apache/doris:be-3.0.6"
+		})),
+		replaced: 2, // the one that fails; the others once
+	}
 	scaleOut = tale{
 		name: "scale-out from 3+3 to 3+5", setup: creates(three), unsettled: settledCluster,
 		act: edits(func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(5)) }),
@@ -88,7 +99,7 @@ var (
 
 // tales lists all stories.
 func tales() []tale {
-	return []tale{createSmall, createThree, imageChange, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart}
+	return []tale{createSmall, createThree, imageChange, badImage, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart}
 }
 
 func creates(manifest string) func(context.Context, *scene) error {
@@ -115,6 +126,23 @@ func edits(change func(*dorisv1.DorisCluster)) func(context.Context, *scene) err
 			return s.client.Update(ctx, dc, client.FieldOwner("a-person"))
 		})
 	}
+}
+
+// breaksImage edits the image of the backends to one that cannot be pulled, and waits
+// until the roll has stopped and the template is as it was.
+func breaksImage(ctx context.Context, s *scene) error {
+	s.nodes.Inject(simnode.Rule{Fault: simnode.FaultImagePull, Namespace: s.namespace, Image: "*broken*"})
+	err := edits(func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:broken" })(ctx, s)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		set := &appsv1.StatefulSet{}
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "doris-be"}, set); err != nil {
+			return false, err
+		}
+		return set.Annotations[meta.AnnotationFailed] != "" && set.Spec.Template.Spec.Containers[0].Image == "apache/doris:be-2.1.8", nil
+	})
 }
 
 func deletes(ctx context.Context, s *scene) error {
