@@ -260,7 +260,8 @@ func (rn *run[O, W]) outcome() string {
 }
 
 // result derives when to come back: an error backs off, the soonest wait
-// without an event sets a timer, everything else is left to events.
+// without an event, or what is to be looked at again, sets a timer, and everything
+// else is left to events.
 func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportErr error) (reconcile.Result, error) {
 	err := reportErr
 	if rn.failure != nil && rn.failure.Reason != reasonContested {
@@ -282,6 +283,9 @@ func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportEr
 		if w.Recheck > 0 && (soonest == 0 || w.Recheck < soonest) {
 			soonest = w.Recheck
 		}
+	}
+	if after := rn.plan.Revisit; after > 0 && (soonest == 0 || after < soonest) {
+		soonest = after
 	}
 	return reconcile.Result{RequeueAfter: soonest}, nil
 }

@@ -285,6 +285,9 @@ type Plan struct {
 	Changes  []Change  `json:"changes"`
 	Steps    []Step    `json:"-"`
 	Findings []Finding `json:"findings,omitempty"`
+	// Revisit is when to look again although nothing is waited for: at something
+	// that no event tells of. Zero means never.
+	Revisit time.Duration `json:"-"`
 }
 
 // Settled tells whether nothing is left to do and nothing is waited for. Held

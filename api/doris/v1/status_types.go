@@ -85,9 +85,44 @@ type ComponentStatus struct {
 	// +optional
 	RunningInstances []string `json:"runningInstances,omitempty"`
 
+	// LeavingInstances are the members that are being taken out of the database
+	// because there shall be fewer.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	LeavingInstances []LeavingInstance `json:"leavingInstances,omitempty"`
+
+	// RegisteredInstances are the Pods that the database has known as members. One
+	// that it does not know any more is not made a member again by the operator.
+	// +listType=set
+	// +optional
+	RegisteredInstances []string `json:"registeredInstances,omitempty"`
+
 	// ComponentCondition says in one word how the component is.
 	ComponentCondition ComponentCondition `json:"componentCondition"`
 }
+
+// LeavingInstance is a member that leaves.
+type LeavingInstance struct {
+	// Name of the Pod.
+	Name string `json:"name"`
+
+	// Since when it has been leaving.
+	Since metav1.Time `json:"since"`
+
+	// Tablets that it still holds; not there while that is not known.
+	// +optional
+	Tablets *int64 `json:"tablets,omitempty"`
+}
+
+// ScaleInPolicy says how members leave.
+type ScaleInPolicy string
+
+// The policies.
+const (
+	ScaleInDecommission ScaleInPolicy = "Decommission"
+	ScaleInDrop         ScaleInPolicy = "Drop"
+)
 
 // ComponentCondition says in one word how a component is.
 type ComponentCondition struct {

@@ -111,6 +111,8 @@ func only(spec *dorisv1.DorisClusterSpec, kind dorisv1.ComponentType) {
 	}
 	if kind != dorisv1.ComponentBE {
 		spec.BeSpec = nil
+	} else if spec.BeSpec != nil {
+		spec.BeSpec.ScaleInPolicy = ""
 	}
 	if kind != dorisv1.ComponentBroker {
 		spec.BrokerSpec = nil
@@ -118,7 +120,7 @@ func only(spec *dorisv1.DorisClusterSpec, kind dorisv1.ComponentType) {
 	if kind != dorisv1.ComponentCN {
 		spec.CnSpec = nil
 	} else if spec.CnSpec != nil {
-		spec.CnSpec.AutoScalingPolicy = nil
+		spec.CnSpec.AutoScalingPolicy, spec.CnSpec.ScaleInPolicy = nil, ""
 	}
 }
 

@@ -106,7 +106,7 @@ func runGuard(t *testing.T, test guardCase) {
 func toolPath(t *testing.T, root, mysql string) string {
 	t.Helper()
 	dir := filepath.Join(root, "bin")
-	for _, tool := range []string{"bash", "cat", "timeout", "cut", "tee", "sleep"} {
+	for _, tool := range []string{"bash", "cat", "timeout", "cut", "tee", "sleep", "mkdir", "mv"} {
 		file, err := exec.LookPath(tool)
 		if err != nil {
 			t.Skipf("there is no %s here", tool)

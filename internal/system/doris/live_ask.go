@@ -53,6 +53,8 @@ type asker struct {
 
 	mu    sync.Mutex
 	heard map[types.UID]heard
+	// seen is what the databases of clusters said last.
+	seen map[types.UID]sighting
 }
 
 // heard is what the node of a Pod said last.
@@ -64,7 +66,7 @@ type heard struct {
 }
 
 func newAsker(nodes Nodes, now func() time.Time) *asker {
-	return &asker{nodes: nodes, now: now, heard: map[types.UID]heard{}}
+	return &asker{nodes: nodes, now: now, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
 }
 
 // questions lists the nodes that have to be asked before it can be planned. In a

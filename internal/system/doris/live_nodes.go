@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
@@ -28,12 +29,17 @@ type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 type reached struct {
 	dial   Dial
 	secret SecretReader
+	// accounts are kept for what is asked again and again.
+	accounts *accounts
 }
 
 // NewNodes returns the nodes of clusters as they are reached by a dialer, with the
 // account that each resource names. The account is read anew for each call that
-// needs one and kept nowhere, so that a rotated password is followed.
-func NewNodes(dial Dial, secret SecretReader) Nodes { return reached{dial: dial, secret: secret} }
+// needs one, or whenever its Secret is another one, so that a rotated password is
+// followed.
+func NewNodes(dial Dial, secret SecretReader) Nodes {
+	return reached{dial: dial, secret: secret, accounts: &accounts{known: map[types.UID]keptAccount{}, masters: map[types.UID]client.Node{}}}
+}
 
 // Settings implements Nodes.
 func (r reached) Settings(ctx context.Context, at nodeAddress) ([]setting.Item, error) {

@@ -1,10 +1,23 @@
-# Keeps ordinal 0 from founding a second cluster. The entrypoint of the image
-# founds one where it finds no metadata and no master to join.
+# Keeps ordinal 0 from founding a second cluster: the entrypoint of the image
+# founds one where it finds no metadata and no master to join. And puts aside the
+# metadata of a frontend that was taken out of the cluster: who it was is gone, and
+# it has to join anew.
 state=${GUARD_ROOT:-}/etc/fairlead/bootstrap/bootstrapped
 annotations=${GUARD_ROOT:-}/etc/podinfo/annotations
 account=${GUARD_ROOT:-}/etc/basic_auth
 log=${GUARD_ROOT:-}/dev/termination-log
 key=fairlead.dev/found-new-cluster
+
+token=$(cat "${GUARD_ROOT:-}/etc/fairlead/bootstrap/retired-${POD_NAME##*-}" 2>/dev/null)
+aside=$FAIRLEAD_META_DIR/.retired-$token
+if [[ $token =~ ^[0-9a-f]+$ && ! -e $aside/.done ]]; then # once for each token, on each volume
+  mkdir -p "$aside" || exit 1
+  for entry in "$FAIRLEAD_META_DIR"/* "$FAIRLEAD_META_DIR"/.[!.]*; do
+    [[ -e $entry && ! ${entry##*/} =~ ^(\.retired-.*|\.doris-runtime-config.*|lost\+found)$ ]] || continue
+    mv -- "$entry" "$aside/" || exit 1
+  done
+  : >"$aside/.done" || exit 1
+fi
 
 [[ ${POD_NAME##*-} == 0 ]] || exit 0               # the others only ever join
 [[ -f $FAIRLEAD_META_DIR/image/ROLE ]] && exit 0   # the metadata is there

@@ -37,6 +37,10 @@ type World struct {
 	// Nodes is what the nodes of Pods said of their settings, of those that had to
 	// be asked.
 	Nodes map[string]NodeReport
+	// Database is what the database said of its members; nil when nobody asked.
+	Database *DatabaseView
+	// Account is the version of the Secret that the resource names as its account.
+	Account string
 }
 
 // Watches lists the kinds whose objects belong to a DorisCluster.
@@ -108,8 +112,12 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 			return World{}, err
 		}
 		w.Secrets[name] = secret != nil
+		if secret != nil && name == dc.Spec.AuthSecret {
+			w.Account = string(secret.UID) + " " + secret.ResourceVersion
+		}
 	}
 	s.observeNodes(ctx, dc, &w)
+	s.observeDatabase(ctx, dc, &w)
 	return w, nil
 }
 

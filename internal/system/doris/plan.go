@@ -21,8 +21,9 @@ import (
 
 // Plan decides what to do. It reads from top to bottom like the life of a
 // cluster: shared objects, frontends, the gate, backends, Pods to be replaced.
-func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan, error) {
+func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Plan, error) {
 	p := s.planner(dc, w)
+	p.now = now
 	if released(dc) {
 		p.release()
 		return p.build.Plan()
@@ -37,7 +38,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")
 	}
 	for _, record := range objects.ConfigMaps {
-		p.want(record, live(w.OwnMaps, record.Name), "record that the frontends have served")
+		p.want(p.withRetired(record), live(w.OwnMaps, record.Name), "record that the frontends have served")
 	}
 	for _, c := range objects.Components {
 		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
@@ -49,11 +50,15 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, _ time.Time) (plan.Plan
 		}
 	}
 	p.removed()
-	if err := p.roll(); err != nil {
-		return plan.Plan{}, err
+	p.register()
+	if len(p.leave.wrote) == 0 {
+		if err := p.roll(); err != nil {
+			return plan.Plan{}, err
+		}
 	}
+	p.waitForMembers()
 	built, err := p.build.Plan()
-	return p.rechecked(built), err
+	return p.revisited(p.rechecked(built)), err
 }
 
 // planner returns what plans for a cluster.
@@ -61,7 +66,7 @@ func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
 	p := planner{
 		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
 		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
-		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{},
+		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(),
 	}
 	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
 	return p
@@ -88,6 +93,10 @@ type planner struct {
 	// mustGo are Pods whose template is right and whose process is not: only a
 	// start brings back a default that is not known.
 	mustGo map[string]bool
+	// leave is what is known of members that leave the database; now is the time of
+	// the planning.
+	leave *leaving
+	now   time.Time
 }
 
 // contents are what each component mounts of ConfigMaps.
@@ -210,7 +219,11 @@ func (p planner) component(c Component, w workload, has content) error {
 	if err := p.additions(w, target); err != nil {
 		return err
 	}
-	if err := p.carryOut(w, target, p.replicas(c)); err != nil {
+	replicas := p.replicas(c)
+	if p.leave.wrote[c.Type] {
+		return nil // the set is another one by then
+	}
+	if err := p.carryOut(w, target, replicas); err != nil {
 		return err
 	}
 	p.sayContent(w, has)
@@ -325,34 +338,42 @@ func restartOf(p plan.Plan, set plan.Ref) (why plan.Change, restarts bool) {
 	return why, restarts
 }
 
-// replicas is how many Pods the set shall have now. Fewer than it has are
-// refused: a member that just goes takes its tablets, or its vote, with it.
+// replicas is how many Pods the set shall have now. There are fewer only when the
+// members that go are out of the database: one that just goes takes its tablets, or
+// its vote, with it. What somebody else asked for stays.
 func (p planner) replicas(c Component) int32 {
 	set := p.world.StatefulSets[c.StatefulSet.Name]
 	if set == nil || set.Spec.Replicas == nil {
 		return c.Replicas
 	}
-	if autoscaled(set) {
-		return *set.Spec.Replicas
-	}
-	if *set.Spec.Replicas <= c.FullReplicas {
-		return max(c.Replicas, *set.Spec.Replicas)
-	}
 	has := *set.Spec.Replicas
-	cause := p.causeByOwner(set)(replicasPath)
-	if scaledBy(set) != "" {
-		cause = plan.CauseDrift
+	if autoscaled(set) {
+		return has
 	}
-	finding := plan.Finding{
-		Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: reasonCannotShrink,
-		Message: fmt.Sprintf("scaling in from %d to %d needs the members to be taken out of the database first, which this version does not do; %d stay", has, c.FullReplicas, has),
+	if has <= c.FullReplicas && c.Type != dorisv1.ComponentBroker {
+		p.scaleIn(c.Type, set, c.FullReplicas)
 	}
-	if cause == plan.CauseDrift {
-		finding.Message = fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave through the database, which this version does not do; %d stay", set.Name, has, c.FullReplicas, has)
+	if has <= c.FullReplicas {
+		return max(c.Replicas, has)
 	}
-	p.build.Find(finding)
+	if p.causeByOwner(set)(replicasPath) == plan.CauseDrift || scaledBy(set) != "" {
+		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave by the spec alone; %d stay", set.Name, has, c.FullReplicas, has))
+	}
+	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {
+		return p.refuseShrink(c, set, plan.CauseUser, fmt.Sprintf("scaling in from %d to %d would take away frontends that elect the master: %d do (electionNumber), and only observers are taken out. %d stay", has, c.FullReplicas, electionNumberOf(p.dc.Spec.FeSpec), has))
+	}
+	if c.Type == dorisv1.ComponentBroker {
+		return c.FullReplicas // it holds nothing, and clients name the ones they use
+	}
+	return p.scaleIn(c.Type, set, c.FullReplicas)
+}
+
+// refuseShrink keeps the number of Pods that a set has.
+func (p planner) refuseShrink(c Component, set *appsv1.StatefulSet, cause plan.Cause, message string) int32 {
+	has := *set.Spec.Replicas
+	p.build.Find(plan.Finding{Severity: plan.Unsupported, Field: "spec." + string(c.Type) + "Spec.replicas", Reason: reasonCannotShrink, Message: message})
 	p.build.Note(plan.Change{
-		Object: plan.RefOf(c.StatefulSet), Path: "spec.replicas",
+		Object: plan.RefOf(c.StatefulSet), Path: replicasPath,
 		From: strconv.Itoa(int(has)), To: strconv.Itoa(int(c.FullReplicas)),
 		Cause: cause, Effect: plan.EffectDataLoss, Verdict: plan.VerdictRefuse, Reason: meta.ReasonNotSupportedYet,
 		Message: "members leave through the database, not by a smaller number",

@@ -227,10 +227,6 @@ func TestScaleInIsRefused(t *testing.T) {
 		cause   string
 		message string
 	}{
-		"by the spec": {
-			act:   func(w *world) { w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = new(int32(1)) }) },
-			cause: "user", message: "scaling in from 3 to 1",
-		},
 		"back from what somebody else asked for": {
 			act: func(w *world) {
 				stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(5)) })
@@ -256,6 +252,22 @@ func TestScaleInIsRefused(t *testing.T) {
 				t.Errorf("FullySupported is %q", got)
 			}
 		})
+	}
+}
+
+// TestScaleInUnasked plans without a way to the database, as the plugin does.
+func TestScaleInUnasked(t *testing.T) {
+	w := settled(t, threeByThree)
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = new(int32(1)) })
+	p := w.settle()
+	if diff := cmp.Diff([]string{"spec.replicas user none wait"}, changesOf(p, "StatefulSet/doris-be")); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if got := printPlan(p); !strings.Contains(got, "doris-be-2, doris-be-1: the operator asks the database whether they can go, and takes them out of it first. The set shrinks once, when all are out") {
+		t.Errorf("the plan is\n%s", got)
+	}
+	if diff := cmp.Diff(map[string]int32{"fe": 3, "be": 3}, setNames(w)); diff != "" {
+		t.Errorf("StatefulSets (-want +got):\n%s", diff)
 	}
 }
 

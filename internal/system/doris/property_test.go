@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,8 @@ func TestAnyHistorySettles(t *testing.T) {
 			return
 		}
 		failed = true // until it has passed
-		w := newWorld(t, threeByThree)
+		w := newWorld(t, threeByThree).withDatabase()
+		w.db.replication = 1
 		h := &chaos{T: t, world: w}
 		w.edit(func(s *dorisv1.DorisClusterSpec) { h.drawSpec(s) })
 		t.Repeat(map[string]func(*rapid.T){
@@ -44,6 +46,7 @@ func TestAnyHistorySettles(t *testing.T) {
 			"stranger":    func(t *rapid.T) { h.stranger(t) },
 			"fault":       func(t *rapid.T) { h.fault(t) },
 			"deletion":    func(t *rapid.T) { h.deletion(t) },
+			"database":    func(t *rapid.T) { h.database(t) },
 		})
 		h.ends()
 		failed = failed && t.Failed()
@@ -158,6 +161,27 @@ func (h *chaos) deletion(t *rapid.T) {
 	h.must(h.world.store.Delete(keyOf(&corev1.Pod{ObjectMeta: objectMeta(h.world.dc, name, nil)}), "", false))
 }
 
+// database lets the database and time go on, and something of it go wrong.
+func (h *chaos) database(t *rapid.T) {
+	db := h.world.db
+	switch rapid.SampledFrom([]string{"goes on", "goes on", "stuck", "keeps", "loses", "fails", "answers", "unhealthy"}).Draw(t, "database") {
+	case "stuck":
+		db.stuck = !db.stuck
+	case "keeps":
+		db.keep = !db.keep
+	case "loses":
+		db.losing = true
+	case "fails":
+		db.failing = errors.New("nobody answers")
+	case "answers":
+		db.failing = nil
+	case "unhealthy":
+		db.unhealthy = int64(rapid.IntRange(0, 1).Draw(t, "tablets"))
+	}
+	h.world.now = h.world.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second)
+	db.goesOn()
+}
+
 func names(pods []corev1.Pod) []string {
 	var out []string
 	for i := range pods {
@@ -180,6 +204,8 @@ func (h *chaos) ends() {
 		s.FeSpec.Image = strings.Replace(s.FeSpec.Image, "bad", "fe-1", 1)
 		s.BeSpec.Image = strings.Replace(s.BeSpec.Image, "bad", "be-1", 1)
 	})
+	w.db.stuck, w.db.losing, w.db.failing, w.db.unhealthy = false, false, nil, 0
+	w.lives()
 	p := w.settle()
 	if !p.Settled() {
 		h.Fatalf("at rest, and not settled:\n%s", printPlan(p))

@@ -33,7 +33,7 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	return status.Health{
 		Available: availability(dc, w, health),
 		Complete:  completeness(dc, p, health),
-		Extra:     extraConditions(dc, w, p),
+		Extra:     extraConditions(dc, w, p, now),
 	}
 }
 
@@ -51,12 +51,13 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 		out.AccessService = ""
 	}
 	var before dorisv1.ComponentCondition
-	if was := statusOf(dc, c); was != nil {
+	if was := blockOf(dc, c); was != nil {
 		before = was.ComponentCondition
 		// Written by the existing operator; kept as it is.
 		out.CoreConfigMapHashValue = was.CoreConfigMapHashValue
 	}
 	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
+	planner{dc: dc, world: w, now: now}.reportMembers(c, blockOf(dc, c), &out)
 	return m, &out
 }
 
@@ -109,8 +110,8 @@ func pinOf(set *appsv1.StatefulSet) (pin dorisv1.WorkloadStatus, known bool) {
 	return dorisv1.WorkloadStatus{Name: set.Name, Revision: int32(revision), Content: maps.Clone(recorded.Content)}, true
 }
 
-// statusOf is the status of a component, nil when there is none yet.
-func statusOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.ComponentStatus {
+// blockOf is the status of a component, nil when there is none yet.
+func blockOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.ComponentStatus {
 	switch c {
 	case dorisv1.ComponentFE:
 		return dc.Status.FeStatus
@@ -247,7 +248,7 @@ func because(m members) string {
 }
 
 // extraConditions are those that only some clusters have.
-func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan) map[string]status.Verdict {
+func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) map[string]status.Verdict {
 	extra := map[string]status.Verdict{}
 	for _, f := range p.Findings {
 		if f.Severity == plan.Warning && f.Reason == meta.ReasonDeprecatedField {
@@ -268,6 +269,7 @@ func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan) map[string]
 	}
 	syncCondition(dc, w, extra)
 	nodeCondition(w, extra)
+	planner{dc: dc, world: w, now: now}.membersCondition(extra)
 	return extra
 }
 

@@ -38,7 +38,7 @@ func (p planner) roll() error {
 	}
 	for i := range r.members {
 		m := &r.members[i]
-		m.Outdated = m.Outdated || p.mustGo[m.Name]
+		m.Outdated = (m.Outdated || p.mustGo[m.Name]) && !p.leave.pods[m.Name]
 	}
 	p.replaceNext(r)
 	return nil

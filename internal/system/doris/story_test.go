@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +40,8 @@ func TestGoldenStories(t *testing.T) {
 			s.live("it is mended")
 		},
 		"scale": func(s *story) {
+			s.w.withDatabase()
+			s.w.db.replication = 2
 			s.settle()
 			s.w.edit(func(d *dorisv1.DorisClusterSpec) { d.BeSpec.Replicas = new(int32(4)) })
 			s.live("one backend more")
@@ -96,7 +99,11 @@ func (s *story) live(chapter string) {
 		s.w.reconcile()
 		s.w.controllers()
 		s.w.kubelet()
-		if s.w.store.Now().Version == before {
+		s.w.db.goesOn()
+		if s.w.db != nil {
+			s.w.now = s.w.now.Add(6 * time.Second)
+		}
+		if s.w.store.Now().Version == before && !s.w.db.moving() {
 			break
 		}
 	}

@@ -54,11 +54,15 @@ func New(engine *diff.Engine) *System { return &System{engine: engine} }
 
 // Execute carries out an operation on the database.
 func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error {
-	set, ok := op.(setSettings)
-	if !ok || s.asker == nil {
-		return fmt.Errorf("doris offers no operation %T", op)
+	if s.asker != nil {
+		switch o := op.(type) {
+		case setSettings:
+			return s.asker.set(ctx, o)
+		case changeMember:
+			return s.asker.changes(ctx, o)
+		}
 	}
-	return s.asker.set(ctx, set)
+	return fmt.Errorf("doris offers no operation %T", op)
 }
 
 // Explain says in fields of the DorisCluster what the API server refused.

@@ -40,8 +40,8 @@ func (p planner) takeOver(w workload) {
 }
 
 // asItIs plans for a set whose template was never rendered by us and is not
-// changed now: its differences are named, and only the number of replicas may
-// grow.
+// changed now: its differences are named, and only the number of replicas may be
+// another one.
 func (p planner) asItIs(w workload, target *appsv1.StatefulSet, replicas int32) error {
 	fields, err := p.engine.Compare(target, withClaims(w.live, target), FieldManager)
 	if err != nil {
@@ -64,12 +64,12 @@ func (p planner) asItIs(w workload, target *appsv1.StatefulSet, replicas int32) 
 		return p.apply(w, target, func(string) plan.Cause { return plan.CauseUser }, replicas)
 	}
 	p.keepStrategy(w)
-	if has := ptr.Deref(w.live.Spec.Replicas, 1); replicas > has {
+	if has := ptr.Deref(w.live.Spec.Replicas, 1); replicas != has {
 		p.build.Step(plan.Change{
 			Object: plan.RefOf(target), Path: replicasPath, From: strconv.Itoa(int(has)), To: strconv.Itoa(int(replicas)),
 			Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
 		}, plan.Patch{
-			Object: w.live, Manager: FieldManager, Reason: "scale out to " + strconv.Itoa(int(replicas)),
+			Object: w.live, Manager: FieldManager, Reason: "scale to " + strconv.Itoa(int(replicas)),
 			Fields: map[string]any{"spec": map[string]any{"replicas": int64(replicas)}},
 		})
 	}

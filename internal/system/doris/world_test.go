@@ -72,7 +72,8 @@ type world struct {
 	served bool // a frontend was ready at some time
 	ready  map[string]bool
 	evicts []string
-	nodes  *nodesDouble // nil unless a test asks nodes
+	nodes  *nodesDouble    // nil unless a test asks nodes
+	db     *databaseDouble // nil unless a test asks the database
 }
 
 func newWorld(r reporter, manifest string) *world {
@@ -299,8 +300,11 @@ func (w *world) invariants(a plan.Apply) {
 		}
 		return
 	}
-	if set.Spec.Replicas == nil || *set.Spec.Replicas < *live.Spec.Replicas {
+	switch {
+	case set.Spec.Replicas == nil, *set.Spec.Replicas < *live.Spec.Replicas && w.db == nil:
 		w.Errorf("%s gets fewer replicas", set.Name)
+	case *set.Spec.Replicas < *live.Spec.Replicas:
+		w.db.mayShrink(set.Name, *live.Spec.Replicas, *set.Spec.Replicas)
 	}
 }
 
@@ -396,6 +400,11 @@ func (w *world) controllers() {
 		if !reflect.DeepEqual(seen.Status, set.Status) {
 			w.must(w.store.SetStatus(seen))
 		}
+		for _, p := range w.pods() {
+			if strings.HasPrefix(p.Name, set.Name+"-") && ordinalOf(p.Name) >= int(*set.Spec.Replicas) && p.DeletionTimestamp == nil {
+				w.must(w.store.Delete(keyOf(&p), p.UID, true))
+			}
+		}
 		for n := range int(*set.Spec.Replicas) {
 			pod := podOf(seen, n)
 			if w.store.Now().Get(keyOf(pod)) == nil {
@@ -451,6 +460,9 @@ func (w *world) podGoesOn(name string) {
 	next := pod.DeepCopy()
 	next.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: main.Name, Ready: !bad}}}
 	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if w.db != nil {
+		next.Status.PodIP = "10.0.0.1"
+	}
 	if bad {
 		next.Status.Phase = corev1.PodPending
 		next.Status.Conditions[0].Status = corev1.ConditionFalse

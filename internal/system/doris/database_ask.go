@@ -1,0 +1,251 @@
+package doris
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// soonEvery is how soon the database is asked again while members come or go.
+const soonEvery = 5 * time.Second
+
+// databaseTimeout bounds the asking: finding the master may take several calls.
+const databaseTimeout = 10 * time.Second
+
+// membersAnswer is what the master said.
+type membersAnswer struct {
+	frontends []client.Frontend
+	backends  []client.Backend
+	health    client.TabletHealth
+}
+
+// Database speaks to the master among the frontends of a cluster. Errors hold no
+// secret.
+type Database interface {
+	// Members lists the members, and counts unhealthy tablets where that is asked.
+	Members(ctx context.Context, at databaseAddress, health bool) (membersAnswer, error)
+	// ChangeMember carries one statement out.
+	ChangeMember(ctx context.Context, at databaseAddress, change client.MemberChange, member client.Node) error
+}
+
+// sighting is what a database said last.
+type sighting struct {
+	view DatabaseView
+	// about are the Pods that were ready then.
+	about string
+	// stale tells that something was changed since.
+	stale  bool
+	health bool
+	// refusedAt is when a statement was refused.
+	refusedAt time.Time
+}
+
+// interest is what makes the database worth asking.
+type interest struct {
+	// about names the Pods that are ready.
+	about string
+	// moving tells that members come or go, health that tablets count for it.
+	moving, health bool
+}
+
+// observeDatabase asks the database who its members are.
+func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, w *World) {
+	if s.asker == nil || released(dc) {
+		return
+	}
+	database, can := s.asker.nodes.(Database)
+	if !can {
+		return
+	}
+	p := s.planner(dc, *w)
+	at, reason, message := p.database()
+	if len(at.frontends) == 0 {
+		w.Database = &DatabaseView{Reason: reason, Message: message}
+		return
+	}
+	view := s.asker.look(ctx, database, at, p.interest())
+	w.Database = &view
+}
+
+// interest tells what is worth knowing now.
+func (p planner) interest() interest {
+	var in interest
+	var about strings.Builder
+	for _, kind := range rendered {
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+		for i := range p.world.Pods[string(kind)] {
+			if pod := &p.world.Pods[string(kind)][i]; ready(pod) {
+				fmt.Fprintf(&about, "%s %s\n", pod.Name, pod.UID)
+			}
+		}
+		if set == nil {
+			continue
+		}
+		fewer := set.Spec.Replicas != nil && *set.Spec.Replicas > wantedOf(p.dc, kind) && scaledBy(set) == ""
+		in.moving = in.moving || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
+	}
+	in.about, in.health = about.String(), in.moving
+	return in
+}
+
+// wantedOf is how many Pods of a component the spec asks for.
+func wantedOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) int32 {
+	spec := specOf(dc, kind)
+	if spec == nil {
+		return 0
+	}
+	return replicasOf(spec)
+}
+
+// look returns what the database says. It is asked again after a while only, and
+// sooner when there is a reason.
+func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in interest) DatabaseView {
+	uid, every := at.cluster.UID, jittered(at.cluster)
+	if in.moving {
+		every = soonEvery
+	}
+	a.mu.Lock()
+	a.overlook()
+	last, known := a.seen[uid]
+	a.mu.Unlock()
+	next := last.view.At.Add(every)
+	if last.about != in.about {
+		next = last.view.At.Add(soonEvery)
+	}
+	if known && !last.stale && (last.health || !in.health) && a.now().Before(next) {
+		last.view.Next = next
+		return last.view
+	}
+	s := sighting{about: in.about, health: in.health, refusedAt: last.refusedAt}
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	answer, err := db.Members(ctx, at, in.health)
+	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Health: answer.health, At: a.now()}
+	if err != nil {
+		s.view.Reason, s.view.Message = unanswered(err)
+	}
+	if s.view.Next = s.view.At.Add(every); s.view.At.Sub(last.refusedAt) < askEvery {
+		s.view.Refused = last.view.Refused
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[uid] = s
+	return s.view
+}
+
+// unanswered says why the database said nothing.
+func unanswered(err error) (reason, message string) {
+	if errors.Is(err, client.ErrDenied) {
+		return meta.ReasonAccessDenied, err.Error()
+	}
+	return meta.ReasonCannotReachSystem, err.Error()
+}
+
+// overlook drops what nobody asked for since long. The lock is held.
+func (a *asker) overlook() {
+	for uid, s := range a.seen {
+		if a.now().Sub(s.view.At) > 5*askEvery {
+			delete(a.seen, uid)
+		}
+	}
+}
+
+// changeMember is one change of one member.
+type changeMember struct {
+	at     databaseAddress
+	change client.MemberChange
+	// pod is the Pod of the member.
+	pod    string
+	member client.Node
+	// drained lets a backend go only when it holds nothing.
+	drained bool
+}
+
+// Describe says what is done.
+func (o changeMember) Describe() string {
+	return fmt.Sprintf("%s %s (%s)", strings.ToLower(string(o.change)), o.member, o.pod)
+}
+
+// changes carries a change out if it still is to be made, which is asked before.
+// What is not done is seen when the database is asked again.
+func (a *asker) changes(ctx context.Context, o changeMember) error {
+	db, can := a.nodes.(Database)
+	if !can {
+		return fmt.Errorf("doris cannot be asked to %s", o.Describe())
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*databaseTimeout)
+	defer cancel()
+	err := a.changeIfNeeded(ctx, db, o)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.seen[o.at.cluster.UID]
+	s.stale = true
+	key := o.member.String()
+	if s.view.Refused = maps.Clone(s.view.Refused); s.view.Refused == nil {
+		s.view.Refused = map[string]string{}
+	}
+	if delete(s.view.Refused, key); err != nil {
+		s.view.Refused[key], s.refusedAt = err.Error(), a.now()
+	}
+	a.seen[o.at.cluster.UID] = s
+	if err != nil {
+		return &plan.NotDoneError{Reason: err.Error()}
+	}
+	return nil
+}
+
+func (a *asker) changeIfNeeded(ctx context.Context, db Database, o changeMember) error {
+	answer, err := db.Members(ctx, o.at, false)
+	if err != nil {
+		return err
+	}
+	needed, err := o.needed(answer)
+	if err != nil || !needed {
+		return err
+	}
+	return db.ChangeMember(ctx, o.at, o.change, o.member)
+}
+
+// needed tells whether the change is still to be made: it may have been made by a
+// call whose answer got lost.
+func (o changeMember) needed(now membersAnswer) (bool, error) {
+	key := o.member.String()
+	if o.change == client.DropObserver {
+		for i := range now.frontends {
+			if f := &now.frontends[i]; frontendAddress(f) == key {
+				if f.IsMaster || f.Role != "OBSERVER" {
+					return false, fmt.Errorf("%s is no observer but a %s", key, strings.ToLower(f.Role))
+				}
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	for i := range now.backends {
+		b := &now.backends[i]
+		if addressOf(b) != key {
+			continue
+		}
+		switch o.change {
+		case client.AddBackend:
+			return false, nil
+		case client.Decommission:
+			return !b.Decommissioned, nil
+		case client.CancelDecommission:
+			return b.Decommissioned, nil
+		}
+		if o.drained && !drained(b) {
+			return false, fmt.Errorf("%s holds tablets again", key)
+		}
+		return true, nil
+	}
+	return o.change == client.AddBackend, nil
+}

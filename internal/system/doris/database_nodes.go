@@ -1,0 +1,97 @@
+package doris
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// accounts keeps the accounts of clusters as long as their Secrets are the same, so
+// that a database can be asked again and again without a request to the API server.
+type accounts struct {
+	mu    sync.Mutex
+	known map[types.UID]keptAccount
+	// masters are the frontends that were master, which are asked first.
+	masters map[types.UID]client.Node
+}
+
+type keptAccount struct {
+	version string
+	client.Credentials
+}
+
+// kept is the account of a cluster: read anew when its Secret is another one, or
+// when nobody knows which one it is.
+func (r reached) kept(ctx context.Context, at databaseAddress) (client.Credentials, error) {
+	if at.cluster.Spec.AuthSecret == "" || at.account == "" {
+		return r.account(ctx, at.cluster)
+	}
+	r.accounts.mu.Lock()
+	last, known := r.accounts.known[at.cluster.UID]
+	r.accounts.mu.Unlock()
+	version := at.cluster.Spec.AuthSecret + " " + at.account
+	if known && last.version == version {
+		return last.Credentials, nil
+	}
+	account, err := r.account(ctx, at.cluster)
+	if err != nil {
+		return account, err
+	}
+	r.accounts.mu.Lock()
+	defer r.accounts.mu.Unlock()
+	r.accounts.known[at.cluster.UID] = keptAccount{version: version, Credentials: account}
+	return account, nil
+}
+
+// master logs in and finds the master among the frontends.
+func (r reached) master(ctx context.Context, at databaseAddress) (*client.Doris, client.Node, []client.Frontend, error) {
+	account, err := r.kept(ctx, at)
+	if err != nil {
+		return nil, client.Node{}, nil, err
+	}
+	doris := client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: callTimeout, CallTimeout: callTimeout})
+	candidates := at.frontends
+	r.accounts.mu.Lock()
+	if was, known := r.accounts.masters[at.cluster.UID]; known {
+		candidates = append([]client.Node{was}, candidates...)
+	}
+	r.accounts.mu.Unlock()
+	node, frontends, err := doris.Master(ctx, candidates)
+	r.accounts.mu.Lock()
+	defer r.accounts.mu.Unlock()
+	if delete(r.accounts.masters, at.cluster.UID); err == nil {
+		r.accounts.masters[at.cluster.UID] = node
+	}
+	if errors.Is(err, client.ErrDenied) {
+		err = fmt.Errorf("%s: %w", account, err)
+	}
+	return doris, node, frontends, err
+}
+
+// Members implements Database.
+func (r reached) Members(ctx context.Context, at databaseAddress, health bool) (membersAnswer, error) {
+	doris, node, frontends, err := r.master(ctx, at)
+	if err != nil {
+		return membersAnswer{}, err
+	}
+	answer := membersAnswer{frontends: frontends}
+	if answer.backends, err = doris.Backends(ctx, node); err != nil || !health {
+		return answer, err
+	}
+	answer.health, err = doris.TabletHealth(ctx, node)
+	return answer, err
+}
+
+// ChangeMember implements Database.
+func (r reached) ChangeMember(ctx context.Context, at databaseAddress, change client.MemberChange, member client.Node) error {
+	doris, node, _, err := r.master(ctx, at)
+	if err != nil {
+		return err
+	}
+	return doris.ChangeMember(ctx, node, change, member)
+}

@@ -1,0 +1,201 @@
+package doris
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// leaveRecord remembers a member that is being taken out of the database. It is
+// written before the first statement, on the Pod and on the set: a Pod that is
+// replaced meanwhile has lost it, and the backend is no less on its way.
+type leaveRecord struct {
+	// Member is how the database names it, host and port; empty for a Pod that the
+	// database did not know.
+	Member string `json:"member,omitempty"`
+	// Since says when it began to leave.
+	Since metav1.Time `json:"since"`
+	// How says whether its tablets are moved away first.
+	How dorisv1.ScaleInPolicy `json:"how"`
+	// Pod is the UID of the Pod that left.
+	Pod string `json:"pod,omitempty"`
+}
+
+// node is the member as it is named in statements.
+func (r leaveRecord) node() client.Node {
+	i := strings.LastIndexByte(r.Member, ':')
+	if i < 0 {
+		return client.Node{}
+	}
+	port := int32(0)
+	_, _ = fmt.Sscan(r.Member[i+1:], &port)
+	return client.Node{Host: strings.Trim(r.Member[:i], "[]"), Port: port}
+}
+
+// leaveRecords are the members of a set that are on their way out, by their Pods.
+func leaveRecords(set *appsv1.StatefulSet, pods []corev1.Pod) map[string]leaveRecord {
+	out := map[string]leaveRecord{}
+	for i := range pods {
+		var r leaveRecord
+		if text := pods[i].Annotations[meta.AnnotationLeaving]; text != "" && json.Unmarshal([]byte(text), &r) == nil {
+			out[pods[i].Name] = r
+		}
+	}
+	if set != nil {
+		maps.Copy(out, recordedOnSet(set))
+	}
+	return out
+}
+
+func recordedOnSet(set *appsv1.StatefulSet) map[string]leaveRecord {
+	var of map[string]leaveRecord
+	if text := set.Annotations[meta.AnnotationLeaving]; text == "" || json.Unmarshal([]byte(text), &of) != nil {
+		return nil
+	}
+	return of
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("record of leaving members: " + err.Error()) // strings and times can be encoded
+	}
+	return string(text)
+}
+
+// leaver is one member that shall go, or that was to go and stays.
+type leaver struct {
+	name    string
+	ordinal int
+	pod     *corev1.Pod
+	record  leaveRecord
+	// recorded tells that there is a record of it as it is now.
+	recorded bool
+	// row is what the database says of it; nil when it does not know it.
+	row *client.Backend
+	// frontend is the same for a frontend.
+	frontend *client.Frontend
+	// unclear tells that two rows are of the Pod.
+	unclear bool
+}
+
+// address is how the database names it; empty when it does not know it.
+func (l leaver) address() string {
+	switch {
+	case l.row != nil:
+		return addressOf(l.row)
+	case l.frontend != nil:
+		return frontendAddress(l.frontend)
+	}
+	return ""
+}
+
+// gone tells that the database does not know it (any more).
+func (l leaver) gone() bool { return l.row == nil && l.frontend == nil }
+
+// leaverOf reads what is known of one member.
+func (p planner) leaverOf(kind dorisv1.ComponentType, set *appsv1.StatefulSet, ordinal int) leaver {
+	l := leaver{name: fmt.Sprintf("%s-%d", set.Name, ordinal), ordinal: ordinal}
+	pods := p.world.Pods[string(kind)]
+	for i := range pods {
+		if pods[i].Name == l.name {
+			l.pod = &pods[i]
+		}
+	}
+	l.record, l.recorded = leaveRecords(set, pods)[l.name]
+	if db := p.world.Database; db != nil && db.Known {
+		name := p.nameOf(kind, l.name, l.pod)
+		if kind == dorisv1.ComponentFE {
+			l.frontend, l.unclear = db.frontend(name, l.record.Member)
+		} else {
+			l.row, l.unclear = db.backend(name, l.record.Member)
+		}
+		if address := l.address(); address != "" && address != l.record.Member {
+			l.recorded = false // it is registered by another name now
+		}
+	}
+	return l
+}
+
+// writeLeaving plans the records of members, on the set and on their Pods, and takes
+// those of others away. It tells whether something is to be written.
+func (p planner) writeLeaving(kind dorisv1.ComponentType, set *appsv1.StatefulSet, records map[string]leaveRecord, consented bool) bool {
+	wrote := false
+	if text := set.Annotations[meta.AnnotationLeaving]; len(records) > 0 && text != jsonOf(records) || len(records) == 0 && text != "" {
+		annotations := map[string]any{meta.AnnotationLeaving: nil}
+		if len(records) > 0 {
+			annotations[meta.AnnotationLeaving] = jsonOf(records)
+		}
+		if consented {
+			annotations[meta.AnnotationConsents] = fmt.Sprint(plan.Consents(set) + 1)
+		}
+		p.recordLeaving(plan.RefOf(typed(set)), plan.Patch{
+			Object: set, Manager: FieldManager, Reason: "record which members leave the database",
+			Fields: map[string]any{"metadata": map[string]any{"annotations": annotations}},
+		})
+		wrote = true
+		p.leave.wrote[kind] = true
+	}
+	pods := p.world.Pods[string(kind)]
+	for i := range pods {
+		pod := &pods[i]
+		record, leaves := records[pod.Name]
+		text := pod.Annotations[meta.AnnotationLeaving]
+		if pod.DeletionTimestamp != nil || leaves && text == jsonOf(record) || !leaves && text == "" {
+			continue
+		}
+		var value any
+		if leaves {
+			value = jsonOf(record)
+		}
+		p.recordLeaving(plan.RefOf(podRef(pod)), plan.Patch{
+			Object: pod, Manager: FieldManager, Reason: "record that it leaves the database, or stays",
+			Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationLeaving: value}}},
+		})
+		wrote = true
+	}
+	return wrote
+}
+
+func (p planner) recordLeaving(on plan.Ref, patch plan.Patch) {
+	p.build.Step(plan.Change{
+		Object: on, Path: `metadata.annotations["` + meta.AnnotationLeaving + `"]`, Cause: plan.CauseUser,
+		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: "which members leave the database",
+	}, patch)
+}
+
+// membership stands for what the database knows of a Pod in a change.
+const membership = "membership in the database"
+
+// ask plans one statement about a member, unless the database refused it a moment
+// ago. It tells what the database said then.
+func (p planner) ask(l leaver, o changeMember, message string) (refused string) {
+	on := plan.Ref{Kind: "Pod", Namespace: p.dc.Namespace, Name: l.name}
+	o.pod = l.name
+	o.at, _, _ = p.database()
+	change := plan.Change{
+		Object: on, Path: membership, To: strings.ToLower(string(o.change)), Cause: plan.CauseUser, Effect: plan.EffectNone,
+		Verdict: plan.VerdictApply, Reason: meta.ReasonMembersLeaving, Message: message,
+	}
+	if refused = p.world.Database.Refused[o.member.String()]; refused != "" {
+		change.Verdict, change.Reason, change.Message = plan.VerdictWait, meta.ReasonScaleInRefused, refused
+		p.build.Note(change)
+		return refused
+	}
+	p.build.Step(change, plan.Call{On: on, Operation: o, Reason: o.Describe()})
+	return ""
+}
+
+// since is when a member that is to leave now began to.
+func (p planner) since() metav1.Time { return metav1.NewTime(p.now.UTC().Truncate(time.Second)) }

@@ -1,0 +1,205 @@
+package doris
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/status"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// registers is how long a Pod that is ready may take to be known to the database:
+// older images start a backend that could not register for a minute.
+const registers = 90 * time.Second
+
+// backendKinds are the components whose members the database lists as backends.
+var backendKinds = []dorisv1.ComponentType{dorisv1.ComponentBE, dorisv1.ComponentCN}
+
+// unregistered lists the Pods of a component that are ready for long and that the
+// database does not know.
+func (p planner) unregistered(kind dorisv1.ComponentType) []*corev1.Pod {
+	var out []*corev1.Pod
+	db := p.world.Database
+	if db == nil || !db.Known {
+		return nil
+	}
+	pods := p.world.Pods[string(kind)]
+	records := leaveRecords(p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)], pods)
+	for i := range pods {
+		pod := &pods[i]
+		_, leaves := records[pod.Name]
+		if leaves || !ready(pod) || p.now.Sub(readySince(pod)) < registers {
+			continue
+		}
+		if row, _ := db.backend(p.nameOf(kind, pod.Name, pod), ""); row == nil {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func readySince(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// registered tells whether the database knew a Pod at some time.
+func registered(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, pod string) bool {
+	now := statusOf(dc, kind)
+	return now != nil && slices.Contains(now.RegisteredInstances, pod)
+}
+
+// register makes members of Pods that are ready and that the database never knew. One
+// that it knew was taken out by somebody.
+func (p planner) register() {
+	for _, kind := range backendKinds {
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+		if set == nil || specOf(p.dc, kind) == nil || !pinned(set) {
+			continue
+		}
+		for _, pod := range p.unregistered(kind) {
+			member, known := p.newAddress(kind, set, pod)
+			if registered(p.dc, kind, pod.Name) || len(p.strangers()) > 0 || !known {
+				continue
+			}
+			p.ask(leaver{name: pod.Name}, changeMember{change: client.AddBackend, member: member}, "it is ready, and the database does not know it")
+		}
+	}
+}
+
+// newAddress is how a Pod is registered that never was: by its name, with the domain
+// that the frontends have, or by its address where they go by addresses.
+func (p planner) newAddress(kind dorisv1.ComponentType, set *appsv1.StatefulSet, pod *corev1.Pod) (client.Node, bool) {
+	recorded, known := readAccepted(set)
+	if !known {
+		return client.Node{}, false
+	}
+	at := client.Node{Host: pod.Status.PodIP, Port: recorded.Backend.Heartbeat}
+	service := "." + InternalServiceName(p.dc.Name, dorisv1.ComponentFE) + "." + p.dc.Namespace
+	for _, f := range p.world.Database.Frontends {
+		if i := strings.Index(f.Host, service); i > 0 {
+			at.Host = pod.Name + "." + InternalServiceName(p.dc.Name, kind) + "." + p.dc.Namespace + f.Host[i+len(service):]
+			return at, true
+		}
+	}
+	byAddress := slices.ContainsFunc(p.world.Database.Frontends, func(f client.Frontend) bool { return strings.Count(f.Host, ".") == 3 || strings.Contains(f.Host, ":") })
+	return at, byAddress && at.Host != ""
+}
+
+// statusOf is the state of a component as it was reported.
+func statusOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) *dorisv1.ComponentStatus {
+	switch {
+	case kind == dorisv1.ComponentFE:
+		return dc.Status.FeStatus
+	case kind == dorisv1.ComponentBE:
+		return dc.Status.BeStatus
+	case kind == dorisv1.ComponentCN && dc.Status.CnStatus != nil:
+		return &dc.Status.CnStatus.ComponentStatus
+	}
+	return nil
+}
+
+// reportMembers fills in what the database says of the members of a component.
+func (p planner) reportMembers(kind dorisv1.ComponentType, before, now *dorisv1.ComponentStatus) {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	if set == nil || set.Spec.Replicas == nil {
+		return
+	}
+	records := leaveRecords(set, p.world.Pods[string(kind)])
+	for _, name := range sortedKeys(records) {
+		l := p.leaverOf(kind, set, ordinalOf(name))
+		out := dorisv1.LeavingInstance{Name: name, Since: metav1.NewTime(records[name].Since.UTC())}
+		if l.row != nil {
+			out.Tablets = l.row.TabletNum
+		}
+		now.LeavingInstances = append(now.LeavingInstances, out)
+	}
+	for n := range int(*set.Spec.Replicas) {
+		name := fmt.Sprintf("%s-%d", set.Name, n)
+		known := before != nil && slices.Contains(before.RegisteredInstances, name)
+		if db := p.world.Database; !known && db != nil && db.Known && kind != dorisv1.ComponentFE {
+			known = !p.leaverOf(kind, set, n).gone()
+		}
+		if known && kind != dorisv1.ComponentFE {
+			now.RegisteredInstances = append(now.RegisteredInstances, name)
+		}
+	}
+}
+
+// membersCondition says which members and Pods do not belong together, and why
+// nobody can tell.
+func (p planner) membersCondition(extra map[string]status.Verdict) {
+	db := p.world.Database
+	switch {
+	case db == nil:
+		return
+	case !db.Known:
+		if db.Reason == meta.ReasonAccessDenied {
+			extra[meta.ConditionMembersRegistered] = status.Verdict{Reason: db.Reason, Message: "the members of the database cannot be seen: " + db.Message}
+		}
+		return
+	}
+	var parts []string
+	reason := meta.ReasonMemberGone
+	for _, kind := range backendKinds {
+		for _, pod := range p.unregistered(kind) {
+			reason = meta.ReasonNotRegistered
+			parts = append(parts, pod.Name+" "+p.whyNotRegistered(kind, pod))
+		}
+		parts = append(parts, p.orphans(kind)...)
+	}
+	if len(parts) > 0 {
+		extra[meta.ConditionMembersRegistered] = status.Verdict{Reason: reason, Message: strings.Join(parts, "; ")}
+	}
+}
+
+func (p planner) whyNotRegistered(kind dorisv1.ComponentType, pod *corev1.Pod) string {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	member, known := p.newAddress(kind, set, pod)
+	switch refused := p.world.Database.Refused[member.String()]; {
+	case registered(p.dc, kind, pod.Name):
+		return "is ready and was taken out of the database by somebody: put it back with ALTER SYSTEM ADD BACKEND, or scale in"
+	case len(p.strangers()) > 0:
+		return "is ready and not registered, unless it is one of " + strings.Join(p.strangers(), ", ")
+	case refused != "":
+		return "is ready and cannot be registered: " + refused
+	case !known:
+		return "is ready and not registered, and it is not known by which name it would be"
+	}
+	return "is ready and not registered; the operator registers it"
+}
+
+// orphans are members that the database knows and that have no Pod, by the names
+// that Pods of the component have.
+func (p planner) orphans(kind dorisv1.ComponentType) []string {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+	if set == nil || set.Spec.Replicas == nil {
+		return nil
+	}
+	var out []string
+	records := leaveRecords(set, p.world.Pods[string(kind)])
+	for i := range p.world.Database.Backends {
+		b := &p.world.Database.Backends[i]
+		pod, _, _ := strings.Cut(b.Host, ".")
+		n := ordinalOf(pod)
+		_, leaves := records[pod]
+		if leaves || n < int(*set.Spec.Replicas) || pod != fmt.Sprintf("%s-%d", set.Name, n) || !p.nameOf(kind, pod, nil).is(b.Host) || p.ours(b.Host) {
+			continue
+		}
+		out = append(out, addressOf(b)+" is registered and its Pod is gone: drop it once its tablets have other copies, or scale out")
+	}
+	return out
+}
+

@@ -1,0 +1,415 @@
+package doris
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// leaving collects, while it is planned, what is known of members that go.
+type leaving struct {
+	// pods are those that go: nobody replaces them before.
+	pods  map[string]bool
+	waits []plan.Wait
+	// wrote are the components whose set gets a record by this plan.
+	wrote map[dorisv1.ComponentType]bool
+}
+
+func newLeaving() *leaving {
+	return &leaving{pods: map[string]bool{}, wrote: map[dorisv1.ComponentType]bool{}}
+}
+
+// scaling is a set that shall have another number of Pods.
+type scaling struct {
+	kind      dorisv1.ComponentType
+	set       *appsv1.StatefulSet
+	has, want int32
+	policy    dorisv1.ScaleInPolicy
+	// leavers go, the highest ordinal first; stayers stay, and may have been on
+	// their way out.
+	leavers, stayers []leaver
+	// records are what is to be remembered of members that leave.
+	records map[string]leaveRecord
+}
+
+func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, want int32) *scaling {
+	s := &scaling{
+		kind: kind, set: set, has: *set.Spec.Replicas, want: want, policy: p.scaleInPolicy(kind),
+		records: leaveRecords(set, p.world.Pods[string(kind)]),
+	}
+	for n := range int(s.has) {
+		l := p.leaverOf(kind, set, n)
+		l.recorded = l.recorded && l.record.How == s.policy
+		if n < int(want) {
+			s.stayers = append(s.stayers, l)
+			continue
+		}
+		s.leavers = append(s.leavers, l)
+		p.leave.pods[l.name] = true
+	}
+	slices.Reverse(s.leavers)
+	return s
+}
+
+// scaleInPolicy is how members of a component leave.
+func (p planner) scaleInPolicy(kind dorisv1.ComponentType) dorisv1.ScaleInPolicy {
+	policy := dorisv1.ScaleInDecommission
+	switch {
+	case kind == dorisv1.ComponentCN, kind == dorisv1.ComponentFE:
+		return dorisv1.ScaleInDrop // they hold nothing that is not elsewhere
+	case kind == dorisv1.ComponentBE && p.dc.Spec.BeSpec == nil:
+		return dorisv1.ScaleInDrop
+	case kind == dorisv1.ComponentBE && p.dc.Spec.BeSpec.ScaleInPolicy != "":
+		policy = p.dc.Spec.BeSpec.ScaleInPolicy
+	}
+	return policy
+}
+
+// scaleIn takes the members that are too many out of the database, and lets those
+// stay that were on their way out and are wanted again. It returns how many Pods
+// the set shall have now: fewer only when all that go are out.
+func (p planner) scaleIn(kind dorisv1.ComponentType, set *appsv1.StatefulSet, want int32) int32 {
+	s := p.scaling(kind, set, want)
+	if len(s.leavers) == 0 && len(s.records) == 0 {
+		return want
+	}
+	if db := p.world.Database; db == nil || !db.Known {
+		p.unheardOf(s)
+		return s.has
+	}
+	p.staying(s)
+	p.departed(s)
+	out := p.takeOut(s)
+	if p.writeLeaving(kind, set, s.records, out.consented) || !out.done {
+		return s.has
+	}
+	return s.want
+}
+
+// unheardOf waits for the database, without which nobody comes or goes.
+func (p planner) unheardOf(s *scaling) {
+	message, reason := "the operator asks the database whether they can go, and takes them out of it first", reasonNotAsked
+	if db := p.world.Database; db != nil {
+		reason = db.Reason
+		message = "the database does not answer: " + db.Message
+	}
+	if len(s.leavers) == 0 {
+		p.waits(s, reason, "members that were leaving are to stay: "+message)
+		return
+	}
+	p.noteScaleIn(s, reason, message)
+	p.waits(s, reason, podNames(s.leavers)+" shall leave: "+message)
+}
+
+// waits is said when all else is planned.
+func (p planner) waits(s *scaling, reason, message string) {
+	p.leave.waits = append(p.leave.waits, plan.Wait{
+		On: plan.RefOf(typed(s.set)), Reason: reason, Message: message,
+		Person: reason == meta.ReasonScaleInRefused || reason == meta.ReasonNotSupportedYet,
+	})
+}
+
+// noteScaleIn says that the set will shrink, and what for it waits.
+func (p planner) noteScaleIn(s *scaling, reason, message string) {
+	p.build.Note(plan.Change{
+		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
+		Cause: plan.CauseUser, Effect: s.effect(), Verdict: plan.VerdictWait, Reason: reason,
+		Message: fmt.Sprintf("%s: %s. The set shrinks once, when all are out", podNames(s.leavers), message),
+	})
+}
+
+func (s *scaling) effect() plan.Effect {
+	if s.kind == dorisv1.ComponentBE && s.policy == dorisv1.ScaleInDrop {
+		return plan.EffectDataLoss
+	}
+	return plan.EffectNone
+}
+
+// outcome is how far the members are that go.
+type outcome struct {
+	// done tells that the database knows none of them, consented that a person has
+	// just agreed.
+	done, consented bool
+}
+
+// takeOut plans the next thing for the members that go.
+func (p planner) takeOut(s *scaling) outcome {
+	if len(s.leavers) == 0 {
+		return outcome{done: true}
+	}
+	open := slices.DeleteFunc(slices.Clone(s.leavers), func(l leaver) bool { return l.recorded })
+	if len(open) > 0 {
+		if why := p.unsafe(s); why != "" {
+			p.noteScaleIn(s, meta.ReasonMembersUnsafe, why)
+			p.waits(s, meta.ReasonMembersUnsafe, podNames(s.leavers)+" cannot leave now: "+why)
+			return outcome{}
+		}
+		if s.effect() == plan.EffectDataLoss && !p.consentsToDrop(s) {
+			return outcome{}
+		}
+		for _, l := range open {
+			s.records[l.name] = p.recordOf(s, l)
+		}
+		p.noteScaleIn(s, meta.ReasonMembersLeaving, s.how())
+		return outcome{consented: s.effect() == plan.EffectDataLoss}
+	}
+	if p.writes(s) {
+		return outcome{} // first the records, then the statements
+	}
+	return outcome{done: p.statements(s)}
+}
+
+// recordOf is what is remembered of a member before the first statement about it.
+func (p planner) recordOf(s *scaling, l leaver) leaveRecord {
+	r := leaveRecord{Member: l.address(), Since: p.since(), How: s.policy}
+	if !l.record.Since.IsZero() {
+		r.Since = l.record.Since
+	}
+	if l.pod != nil {
+		r.Pod = string(l.pod.UID)
+	}
+	return r
+}
+
+// writes tells whether a record is still to be written.
+func (p planner) writes(s *scaling) bool {
+	pods := p.world.Pods[string(s.kind)]
+	for i := range pods {
+		record, leaves := s.records[pods[i].Name]
+		if leaves && pods[i].DeletionTimestamp == nil && pods[i].Annotations[meta.AnnotationLeaving] != jsonOf(record) {
+			return true
+		}
+	}
+	return s.set.Annotations[meta.AnnotationLeaving] != jsonOf(s.records)
+}
+
+// statements plans one statement for each member that needs one, and tells whether
+// none is needed any more, for any of them.
+func (p planner) statements(s *scaling) bool {
+	var left, refused []string
+	empty := true
+	for _, l := range s.leavers {
+		switch {
+		case l.gone():
+			continue
+		case s.policy == dorisv1.ScaleInDrop && l.frontend == nil:
+			refused = append(refused, p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node()}, "taken out of the database with what it holds"))
+		case l.frontend != nil:
+			refused = append(refused, p.ask(l, changeMember{change: client.DropObserver, member: l.record.node()}, "taken out of the database"))
+		case !l.row.Decommissioned:
+			if why := p.unsafe(s); why != "" {
+				left = append(left, l.name+" waits, since "+why)
+				break
+			}
+			refused = append(refused, p.ask(l, changeMember{change: client.Decommission, member: l.record.node()}, "its tablets are moved to the backends that stay"))
+		}
+		empty = empty && l.row != nil && drained(l.row)
+		left = append(left, stillThere(l))
+	}
+	if len(left) == 0 {
+		return true
+	}
+	if empty { // all at once: until then each can come back as it was
+		for _, l := range s.leavers {
+			if !l.gone() {
+				refused = append(refused, p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node(), drained: true}, "it holds no tablet any more and is taken out of the database"))
+			}
+		}
+	}
+	if refused = slices.DeleteFunc(refused, func(r string) bool { return r == "" }); len(refused) > 0 {
+		said := fmt.Sprintf("the database refuses: %s. Mend that, or put spec.%sSpec.replicas back to %d", strings.Join(slices.Compact(refused), "; "), s.kind, s.has)
+		p.noteScaleIn(s, meta.ReasonScaleInRefused, said)
+		p.waits(s, meta.ReasonScaleInRefused, said)
+		return false
+	}
+	p.noteScaleIn(s, meta.ReasonMembersLeaving, s.how()+" ("+strings.Join(left, ", ")+")")
+	p.waits(s, meta.ReasonMembersLeaving, "leaving the database: "+strings.Join(left, ", "))
+	return false
+}
+
+func stillThere(l leaver) string {
+	switch {
+	case l.row == nil || l.row.TabletNum == nil:
+		return l.name
+	case *l.row.TabletNum == 1:
+		return l.name + " with 1 tablet"
+	}
+	return fmt.Sprintf("%s with %d tablets", l.name, *l.row.TabletNum)
+}
+
+func (s *scaling) how() string {
+	switch {
+	case s.kind == dorisv1.ComponentFE:
+		return "observers are dropped from the database, the highest ordinal first"
+	case s.kind == dorisv1.ComponentCN:
+		return "compute nodes hold no data and are dropped from the database"
+	case s.policy == dorisv1.ScaleInDrop:
+		return "dropped from the database with what they hold"
+	}
+	return "decommissioned, and waited for until none of their tablets is left"
+}
+
+// consentsToDrop tells whether a person agreed that backends go with their data.
+func (p planner) consentsToDrop(s *scaling) bool {
+	return p.build.Hold(plan.Consents(s.set), []plan.Change{{
+		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
+		Cause: plan.CauseUser, Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
+		Message: podNames(s.leavers) + " are dropped with their tablets, as scaleInPolicy says; what has no other copy is lost",
+	}})
+}
+
+// unsafe tells why members cannot be taken out as things are.
+func (p planner) unsafe(s *scaling) string {
+	for _, l := range s.leavers {
+		switch {
+		case l.unclear:
+			return "the database has two members that may be " + l.name
+		case l.gone() && !l.recorded && l.pod != nil && len(p.strangers()) > 0 && s.kind != dorisv1.ComponentFE:
+			return fmt.Sprintf("the database does not know %s, unless it is one of %s", l.name, strings.Join(p.strangers(), ", "))
+		case !l.recorded && l.row != nil && l.row.Decommissioned && !s.named(l):
+			return l.name + " is being decommissioned by somebody else: wait until it is gone, or cancel that"
+		}
+	}
+	if s.kind == dorisv1.ComponentFE {
+		return p.unsafeObservers(s)
+	}
+	if s.policy == dorisv1.ScaleInDrop {
+		return ""
+	}
+	return p.unsafeTablets(s)
+}
+
+// named tells whether there is a record of a member, if for another policy.
+func (s *scaling) named(l leaver) bool {
+	r, has := s.records[l.name]
+	return has && r.Member == l.address()
+}
+
+// unsafeTablets tells why the tablets of backends cannot be moved to those that stay.
+func (p planner) unsafeTablets(s *scaling) string {
+	if s.want == 0 {
+		return "no backend would be left to move the tablets to"
+	}
+	for _, l := range s.stayers {
+		switch {
+		case l.row == nil:
+			return l.name + ", which stays, is not registered in the database"
+		case !l.row.Alive:
+			return l.name + ", which stays, does not answer the master"
+		case l.row.Decommissioned && !s.named(l):
+			return l.name + ", which stays, is being decommissioned by somebody else"
+		}
+	}
+	h := p.world.Database.Health
+	if n := count(h.Unrecoverable); n > 0 {
+		return fmt.Sprintf("%d tablets have no healthy copy left and could not be moved; repair or drop them first", n)
+	}
+	if n := count(h.ReplicaMissing) + count(h.VersionMissing); n > 0 {
+		return fmt.Sprintf("%d tablets lack a healthy copy; they are repaired first", n)
+	}
+	return ""
+}
+
+func count(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// staying lets members stay that were on their way out: only what our record names
+// is undone.
+func (p planner) staying(s *scaling) {
+	for _, l := range s.stayers {
+		record, was := s.records[l.name]
+		switch {
+		case !was:
+			continue
+		case !l.gone() && l.address() != record.Member:
+			delete(s.records, l.name) // it is somebody else by now
+			continue
+		case l.row != nil && l.row.Decommissioned:
+			p.comesBack(s, l, changeMember{change: client.CancelDecommission, member: record.node()}, "wanted again: its tablets stay")
+			continue
+		case !l.gone() || record.Member == "":
+			delete(s.records, l.name)
+			continue
+		case s.kind == dorisv1.ComponentFE:
+			p.observerComesBack(s, l)
+			continue
+		case l.pod == nil || !ready(l.pod):
+			p.waits(s, meta.ReasonProgressing, l.name+" is made a member again when it is ready")
+			continue
+		}
+		p.comesBack(s, l, changeMember{change: client.AddBackend, member: record.node()}, "wanted again: it is made a member again")
+	}
+}
+
+func (p planner) comesBack(s *scaling, l leaver, o changeMember, message string) {
+	if refused := p.ask(l, o, message); refused != "" {
+		p.waits(s, meta.ReasonScaleInRefused, l.name+" cannot stay: "+refused)
+		return
+	}
+	p.waits(s, meta.ReasonProgressing, l.name+": "+message)
+}
+
+// departed sees to members whose Pods are gone: what remains in the database of them
+// by our own doing is taken away, and then they are forgotten.
+func (p planner) departed(s *scaling) {
+	for _, name := range sortedKeys(s.records) {
+		n := ordinalOf(name)
+		if n < int(s.has) {
+			continue
+		}
+		l := p.leaverOf(s.kind, s.set, n)
+		if l.pod != nil {
+			continue // it is going, and its record with it
+		}
+		if l.row != nil && l.address() == l.record.Member && drained(l.row) {
+			p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node(), drained: true}, "its Pod is gone, and it holds no tablet")
+			continue
+		}
+		delete(s.records, name)
+	}
+}
+
+// waitForMembers says what is waited for when all else is planned, what a person has
+// to see to first.
+func (p planner) waitForMembers() {
+	slices.SortStableFunc(p.leave.waits, func(a, b plan.Wait) int { return btoi(b.Person) - btoi(a.Person) })
+	for _, w := range p.leave.waits {
+		p.build.Wait(w)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// revisited adds to a plan when the database is asked again.
+func (p planner) revisited(built plan.Plan) plan.Plan {
+	if db := p.world.Database; db != nil && !db.Next.IsZero() {
+		built.Revisit = max(db.Next.Sub(p.now), time.Second)
+	}
+	return built
+}
+
+func podNames(list []leaver) string {
+	var out []string
+	for _, l := range list {
+		out = append(out, l.name)
+	}
+	return strings.Join(out, ", ")
+}

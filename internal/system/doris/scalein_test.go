@@ -1,0 +1,143 @@
+package doris
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+const threeByFive = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec: {replicas: 3, image: "apache/doris:fe-1", persistentVolumes: [{name: meta, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+  beSpec: {replicas: 5, image: "apache/doris:be-1", persistentVolumes: [{name: data, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+`
+
+const oneByThree = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec: {replicas: 1, image: "apache/doris:fe-1", persistentVolumes: [{name: meta, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+  beSpec: {replicas: 3, image: "apache/doris:be-1", persistentVolumes: [{name: data, persistentVolumeClaimSpec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}
+`
+
+// memberCluster is a settled one whose database can be asked.
+func memberCluster(t *testing.T, manifest string) *world {
+	t.Helper()
+	w := newWorld(t, manifest).withDatabase()
+	w.lives()
+	if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
+		t.Fatalf("Ready is %q", got)
+	}
+	if len(w.db.statements) > 0 {
+		t.Fatalf("a cluster that was just made needs no statement: %v", w.db.statements)
+	}
+	return w
+}
+
+func (w *world) backendsWanted(n int32) {
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = &n })
+}
+
+var fiveBackends = []string{"doris-be-0", "doris-be-1", "doris-be-2", "doris-be-3", "doris-be-4"}
+
+func (w *world) statements(t *testing.T, want ...string) {
+	t.Helper()
+	got := slices.Clone(w.db.statements)
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statements (-want +got):\n%s", diff)
+	}
+}
+
+// only holds which backends there are, as Pods and as members, and that nothing is
+// remembered of others.
+func (w *world) only(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.podNames("be")); diff != "" {
+		t.Errorf("Pods (-want +got):\n%s", diff)
+	}
+	var members []string
+	for _, b := range w.db.backends {
+		members = append(members, strings.SplitN(b.Host, ".", 2)[0])
+	}
+	slices.Sort(members)
+	if diff := cmp.Diff(want, members); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	if got := leaveRecords(w.set("doris-be"), w.pods()); len(got) > 0 {
+		t.Errorf("still remembered: %v", got)
+	}
+	if got := w.db.tablets(); got%12 != 0 || got == 0 {
+		t.Errorf("%d tablets are left", got)
+	}
+	if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
+		t.Errorf("Ready is %q", got)
+	}
+}
+
+func TestBackendsLeave(t *testing.T) {
+	t.Run("five to three", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.backendsWanted(3)
+		w.lives()
+		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4")
+		w.only(t, fiveBackends[:3]...)
+	})
+	t.Run("drained backends that the database keeps are dropped", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.db.keep = true
+		w.backendsWanted(3)
+		w.lives()
+		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4", "DROPP BACKEND doris-be-3", "DROPP BACKEND doris-be-4")
+		w.only(t, fiveBackends[:3]...)
+	})
+	t.Run("and come back", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.backendsWanted(3)
+		w.lives()
+		w.backendsWanted(5)
+		w.lives()
+		w.only(t, fiveBackends...)
+	})
+	t.Run("cancelled on the way", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.db.stuck = true
+		w.backendsWanted(3)
+		w.lives()
+		if got := condition(w.dc, meta.ConditionReconciling); got != "True MembersLeaving: leaving the database: doris-be-4 with 12 tablets, doris-be-3 with 12 tablets" {
+			t.Errorf("Reconciling is %q", got)
+		}
+		leaving := w.dc.Status.BeStatus.LeavingInstances
+		if len(leaving) != 2 || leaving[0].Name != "doris-be-3" || *leaving[0].Tablets != 12 || leaving[0].Since.IsZero() {
+			t.Errorf("leaving are %v", leaving)
+		}
+		w.backendsWanted(4)
+		w.lives()
+		w.backendsWanted(5)
+		w.lives()
+		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4", "CANCEL DECOMMISSION BACKEND doris-be-3", "CANCEL DECOMMISSION BACKEND doris-be-4")
+		w.only(t, fiveBackends...)
+	})
+	t.Run("wanted again when it is out already", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.db.stuck = true
+		w.backendsWanted(3)
+		w.lives()
+		w.db.backends = slices.DeleteFunc(w.db.backends, func(b client.Backend) bool { return b.Host == hostOf("doris-be-4") })
+		w.backendsWanted(5)
+		w.lives()
+		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4", "CANCEL DECOMMISSION BACKEND doris-be-3", "ADD BACKEND doris-be-4")
+		w.only(t, fiveBackends...)
+	})
+}
