@@ -90,6 +90,9 @@ func (p planner) interest() interest {
 			continue
 		}
 		fewer := set.Spec.Replicas != nil && *set.Spec.Replicas > wantedOf(p.dc, kind) && scaledBy(set) == ""
+		if kind == dorisv1.ComponentBE && p.scaleInPolicy(kind) == dorisv1.ScaleInDrop {
+			fewer = false // nothing happens until a person consents
+		}
 		in.moving = in.moving || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
 	}
 	in.about, in.health = about.String(), in.moving

@@ -201,6 +201,9 @@ func (d *databaseDouble) carryOut(change client.MemberChange, member client.Node
 
 // mayShrink holds that no Pod goes that holds tablets or is a member.
 func (d *databaseDouble) mayShrink(set string, from, to int32) {
+	if d == nil {
+		return
+	}
 	for n := to; n < from; n++ {
 		pod := fmt.Sprintf("%s-%d", set, n)
 		if b := d.row(pod); b != nil {

@@ -381,20 +381,6 @@ func (p planner) refuseShrink(c Component, set *appsv1.StatefulSet, cause plan.C
 	return has
 }
 
-// removed names components that are gone from the spec and still run.
-func (p planner) removed() {
-	for _, c := range rendered {
-		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
-		if set == nil || specOf(p.dc, c) != nil {
-			continue
-		}
-		p.build.Find(plan.Finding{
-			Severity: plan.Unsupported, Field: "spec." + string(c) + "Spec", Reason: reasonCannotShrink,
-			Message: "the component is gone from the spec and its Pods still run: removing it needs its members to be taken out of the database first, which this version does not do. Put the field back, or delete StatefulSet " + set.Name + " by hand",
-		})
-	}
-}
-
 func refused(findings []plan.Finding) bool {
 	for _, f := range findings {
 		if f.Severity == plan.Refusal {

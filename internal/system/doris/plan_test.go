@@ -284,21 +284,6 @@ func TestScaleInByAStrangerIsRestored(t *testing.T) {
 	}
 }
 
-func TestRemovedComponentIsNamedAndKept(t *testing.T) {
-	w := settled(t, threeByThree)
-	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec = nil })
-	w.settle()
-	if diff := cmp.Diff(map[string]int32{"fe": 3, "be": 3}, setNames(w)); diff != "" {
-		t.Errorf("StatefulSets (-want +got):\n%s", diff)
-	}
-	got := condition(w.dc, meta.ConditionFullySupported)
-	for _, part := range []string{"False", "spec.beSpec", "StatefulSet doris-be"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("FullySupported is %q, without %q", got, part)
-		}
-	}
-}
-
 func TestRollOrder(t *testing.T) {
 	all := []string{"doris-be-2", "doris-be-1", "doris-be-0", "doris-fe-2", "doris-fe-1", "doris-fe-0"}
 	both := func(s *dorisv1.DorisClusterSpec) {

@@ -57,7 +57,7 @@ func readySince(pod *corev1.Pod) time.Time {
 
 // registered tells whether the database knew a Pod at some time.
 func registered(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, pod string) bool {
-	now := statusOf(dc, kind)
+	now := blockOf(dc, kind)
 	return now != nil && slices.Contains(now.RegisteredInstances, pod)
 }
 
@@ -96,19 +96,6 @@ func (p planner) newAddress(kind dorisv1.ComponentType, set *appsv1.StatefulSet,
 	}
 	byAddress := slices.ContainsFunc(p.world.Database.Frontends, func(f client.Frontend) bool { return strings.Count(f.Host, ".") == 3 || strings.Contains(f.Host, ":") })
 	return at, byAddress && at.Host != ""
-}
-
-// statusOf is the state of a component as it was reported.
-func statusOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) *dorisv1.ComponentStatus {
-	switch {
-	case kind == dorisv1.ComponentFE:
-		return dc.Status.FeStatus
-	case kind == dorisv1.ComponentBE:
-		return dc.Status.BeStatus
-	case kind == dorisv1.ComponentCN && dc.Status.CnStatus != nil:
-		return &dc.Status.CnStatus.ComponentStatus
-	}
-	return nil
 }
 
 // reportMembers fills in what the database says of the members of a component.

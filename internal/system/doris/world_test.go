@@ -264,6 +264,10 @@ func (w *world) step(s plan.Step) error {
 		w.nodes.goes(w, live.(*corev1.Pod))
 		return w.store.Delete(keyOf(live), live.GetUID(), true)
 	}
+	if gone, is := s.(plan.Delete); is {
+		w.db.mayShrink(gone.Object.GetName(), 10, 0)
+		return w.store.Delete(keyOf(gone.Object), gone.Object.GetUID(), false)
+	}
 	if call, is := s.(plan.Call); is {
 		return w.nodes.call(w, call)
 	}
@@ -390,6 +394,11 @@ func (w *world) settle() plan.Plan {
 // makes the Pods that are missing from it.
 func (w *world) controllers() {
 	w.Helper()
+	for _, p := range w.pods() { // without a set there are no Pods
+		if w.store.Now().Get(keyOf(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: p.Name[:strings.LastIndexByte(p.Name, '-')]}})) == nil {
+			w.must(w.store.Delete(keyOf(&p), p.UID, false))
+		}
+	}
 	for _, o := range w.store.Now().List(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "shop") {
 		set := o.(*appsv1.StatefulSet)
 		text, err := json.Marshal(set.Spec.Template)

@@ -1,0 +1,92 @@
+package doris
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+)
+
+func (w *world) objectNames(kind string) []string {
+	var out []string
+	gvk := appsv1.SchemeGroupVersion.WithKind(kind)
+	if kind == "Service" {
+		gvk = corev1.SchemeGroupVersion.WithKind(kind)
+	}
+	for _, o := range w.store.Now().List(gvk, "shop") {
+		out = append(out, o.GetName())
+	}
+	slices.Sort(out)
+	return out
+}
+
+var frontendServices = []string{"doris-fe-internal", "doris-fe-service"}
+
+func TestRemovedComponents(t *testing.T) {
+	t.Run("compute nodes leave the database, then their objects go", func(t *testing.T) {
+		w := memberCluster(t, strings.Replace(threeByThree, "  beSpec:", "  cnSpec: {replicas: 2, image: \"apache/doris:be-1\"}\n  beSpec:", 1))
+		if got := len(w.db.backends); got != 5 {
+			t.Fatalf("%d backends are registered", got)
+		}
+		w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec = nil })
+		w.lives()
+		w.statements(t, "DROPP BACKEND doris-cn-0", "DROPP BACKEND doris-cn-1")
+		if diff := cmp.Diff([]string{"doris-be", "doris-fe"}, w.objectNames("StatefulSet")); diff != "" {
+			t.Errorf("StatefulSets (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(append([]string{"doris-be-internal", "doris-be-service"}, frontendServices...), w.objectNames("Service")); diff != "" {
+			t.Errorf("Services (-want +got):\n%s", diff)
+		}
+		if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
+			t.Errorf("Ready is %q", got)
+		}
+	})
+	t.Run("compute nodes are fewer", func(t *testing.T) {
+		w := memberCluster(t, strings.Replace(threeByThree, "  beSpec:", "  cnSpec: {replicas: 3, image: \"apache/doris:be-1\"}\n  beSpec:", 1))
+		w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec.Replicas = new(int32(1)) })
+		w.lives()
+		w.statements(t, "DROPP BACKEND doris-cn-1", "DROPP BACKEND doris-cn-2")
+		if diff := cmp.Diff([]string{"doris-cn-0"}, w.podNames("cn")); diff != "" {
+			t.Errorf("Pods (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("backends go with their data when a person consents", func(t *testing.T) {
+		w := memberCluster(t, threeByThree)
+		w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec = nil })
+		w.lives()
+		w.statements(t)
+		p := w.reconcile()
+		if diff := cmp.Diff([]string{"spec.replicas user data-loss hold"}, changesOf(p, "StatefulSet/doris-be")); diff != "" {
+			t.Errorf("changes (-want +got):\n%s", diff)
+		}
+		w.approve(onlyDigest(t, p, "StatefulSet/doris-be"))
+		w.lives()
+		w.statements(t, "DROPP BACKEND doris-be-0", "DROPP BACKEND doris-be-1", "DROPP BACKEND doris-be-2")
+		if diff := cmp.Diff([]string{"doris-fe"}, w.objectNames("StatefulSet")); diff != "" {
+			t.Errorf("StatefulSets (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(frontendServices, w.objectNames("Service")); diff != "" {
+			t.Errorf("Services (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("frontends are not removed", func(t *testing.T) {
+		w := memberCluster(t, threeByThree)
+		w.edit(func(s *dorisv1.DorisClusterSpec) {
+			s.FeSpec = nil
+			s.BeSpec.FeAddress = &dorisv1.FeAddress{ServiceName: "elsewhere"}
+		})
+		w.lives()
+		if got := condition(w.dc, meta.ConditionStalled); !strings.Contains(got, "the frontends hold the metadata of the cluster") {
+			t.Errorf("Stalled is %q", got)
+		}
+		if diff := cmp.Diff(map[string]int32{"fe": 3, "be": 3}, setNames(w)); diff != "" {
+			t.Errorf("StatefulSets (-want +got):\n%s", diff)
+		}
+	})
+}
