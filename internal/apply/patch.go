@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,12 +30,16 @@ func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
 	// It says its own name as the owner: nothing tells when it is gone, and there
 	// are no more of them than objects that were patched.
 	owner, intent := client.ObjectKeyFromObject(step.Object), sha256.Sum256(body)
-	key := sentKey{kind: gvk, name: owner, manager: "patch:" + step.Manager}
+	key := sentKey{kind: gvk, name: owner, manager: "patch:" + step.Subresource + step.Manager}
 	said := plan.Apply{Object: step.Object, Live: step.Object.GetResourceVersion(), Reason: step.Reason}
 	if err := w.ledger.check(owner, key, intent, said); err != nil {
 		return err
 	}
-	if err := w.merge(ctx, step.Object, step.Fields, step.Manager); err != nil {
+	patch := w.merge
+	if step.Subresource == scale {
+		patch = w.mergeScale
+	}
+	if err := patch(ctx, step.Object, step.Fields, step.Manager); err != nil {
 		return err
 	}
 	w.ledger.record(owner, key, intent, said.Live, "")
@@ -149,6 +154,34 @@ func (w *Writer) merge(ctx context.Context, observed client.Object, fields map[s
 		return fmt.Errorf("patching %s: %w", ref, err)
 	}
 	return w.settle(ctx, gvk, client.ObjectKeyFromObject(result))
+}
+
+// scale is the subresource that holds the number of replicas.
+const scale = "scale"
+
+// mergeScale patches the number of replicas of an object by its scale subresource, if
+// the object still is the one that was observed.
+func (w *Writer) mergeScale(ctx context.Context, observed client.Object, fields map[string]any, manager string) error {
+	ref := plan.RefOf(observed)
+	body, err := PatchBody(observed, fields)
+	if err != nil {
+		return fmt.Errorf("scaling %s: %w", ref, err)
+	}
+	gvk, err := w.client.GroupVersionKindFor(observed)
+	if err != nil {
+		return fmt.Errorf("scaling %s: %w", ref, err)
+	}
+	object, err := w.empty(gvk)
+	if err != nil {
+		return fmt.Errorf("scaling %s: %w", ref, err)
+	}
+	object.SetName(observed.GetName())
+	object.SetNamespace(observed.GetNamespace())
+	options := &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: manager}, SubResourceBody: &autoscalingv1.Scale{}}
+	if err := w.client.SubResource(scale).Patch(ctx, object, client.RawPatch(types.MergePatchType, body), options); err != nil {
+		return fmt.Errorf("scaling %s: %w", ref, err)
+	}
+	return nil
 }
 
 // PatchBody is a merge patch that is refused when the object is not the observed

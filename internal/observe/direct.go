@@ -57,6 +57,23 @@ func (d Direct) Secret(ctx context.Context, name string) (*metav1.PartialObjectM
 	return getSecret(ctx, d.Client, types.NamespacedName{Namespace: d.Owner.Namespace, Name: name})
 }
 
+// Claim implements Reader.
+func (d Direct) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	return getClaim(ctx, d.Client, types.NamespacedName{Namespace: d.Owner.Namespace, Name: name})
+}
+
+func getClaim(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := r.Get(ctx, key, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading claim %q: %w", key, err)
+	}
+	claim.ManagedFields = nil
+	return claim, nil
+}
+
 func getConfigMap(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	if err := r.Get(ctx, key, cm); err != nil {

@@ -2,7 +2,7 @@
 //
 // Objects that Fairlead makes come from a cache that is fed by watches and
 // waits until it has seen our own writes. Objects that users make and refer to
-// (ConfigMaps, Secrets) are watched by their metadata alone, nothing of them is
+// (ConfigMaps, Secrets, claims) are watched by their metadata alone, nothing of them is
 // kept unless a custom resource names them, and their content is fetched by
 // name when it changes. Secret data is never read here: a reader learns only
 // that a Secret exists and which version it has.
@@ -32,6 +32,9 @@ type Reader interface {
 	// Secret returns the metadata of a Secret in the namespace of the custom
 	// resource, or nil when there is none of that name.
 	Secret(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)
+	// Claim returns a claim that a user made, in the namespace of the custom
+	// resource, or nil when there is none of that name. It must not be changed.
+	Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error)
 }
 
 // OwnerIndex is the name of the cache index by which owned objects are found.
@@ -83,4 +86,9 @@ func (c Cached) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, 
 // Secret implements Reader.
 func (c Cached) Secret(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	return c.References.Secret(ctx, types.NamespacedName{Namespace: c.Owner.Namespace, Name: name})
+}
+
+// Claim implements Reader.
+func (c Cached) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	return c.References.Claim(ctx, types.NamespacedName{Namespace: c.Owner.Namespace, Name: name})
 }

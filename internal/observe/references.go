@@ -14,16 +14,17 @@ import (
 
 // referred is one object that some custom resource names.
 type referred struct {
-	kind string // "ConfigMap" or "Secret"
+	kind string // "ConfigMap", "Secret" or "PersistentVolumeClaim"
 	key  types.NamespacedName
 }
 
-// content is what was read of a referred object. Neither is set when the
+// content is what was read of a referred object. None of them is set when the
 // object does not exist.
 type content struct {
 	version   string
 	configMap *corev1.ConfigMap
 	secret    *metav1.PartialObjectMetadata
+	claim     *corev1.PersistentVolumeClaim
 }
 
 // entry is what is known of a referred object:
@@ -42,7 +43,7 @@ type entry struct {
 	users     map[types.NamespacedName]struct{}
 }
 
-// References holds the ConfigMaps and Secrets that the custom resources of one
+// References holds the ConfigMaps, Secrets and claims that the custom resources of one
 // system name, and nothing of any other. However many custom resources name an
 // object, it is read once for each of its changes. It is safe for concurrent
 // use.
@@ -131,6 +132,18 @@ func (l *Lease) Secret(ctx context.Context, key types.NamespacedName) (*metav1.P
 	return c.secret, err
 }
 
+// Claim returns the claim, nil when there is none of that name.
+func (l *Lease) Claim(ctx context.Context, key types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
+	c, err := l.read(ctx, referred{kind: "PersistentVolumeClaim", key: key}, func() (content, error) {
+		claim, err := getClaim(ctx, l.refs.live, key)
+		if claim == nil {
+			return content{}, err
+		}
+		return content{version: claim.ResourceVersion, claim: claim}, err
+	})
+	return c.claim, err
+}
+
 // read returns what is known of a referred object, or reads it. While somebody
 // else reads it, that result is waited for.
 func (l *Lease) read(ctx context.Context, ref referred, get func() (content, error)) (content, error) {
@@ -208,7 +221,7 @@ func (r *References) readDone(ref referred, seen uint64, c content, ok bool) {
 	}
 }
 
-// Announce tells that the ConfigMap or Secret of a name now has this version;
+// Announce tells that the object of a kind and name now has this version;
 // empty when it is gone. Objects that nobody names cost nothing.
 func (r *References) Announce(kind string, key types.NamespacedName, version string) {
 	r.announce(referred{kind: kind, key: key}, version)

@@ -20,9 +20,10 @@ var referredKinds = []struct {
 }{
 	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 	{"Secret", schema.GroupVersionResource{Version: "v1", Resource: "secrets"}},
+	{"PersistentVolumeClaim", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}},
 }
 
-// Watch follows the metadata of all ConfigMaps and Secrets in the namespaces
+// Watch follows the metadata of all ConfigMaps, Secrets and claims in the namespaces
 // (all when empty) and announces changes of those that are referred to. It
 // returns when ctx ends.
 func (r *References) Watch(ctx context.Context, client metadata.Interface, namespaces []string) error {

@@ -159,6 +159,8 @@ type Patch struct {
 	Fields  map[string]any
 	Manager string
 	Reason  string
+	// Subresource is what the fields are of; empty for the object itself.
+	Subresource string
 }
 
 // Adopt moves the ownership of fields to the manager, so that a later apply may

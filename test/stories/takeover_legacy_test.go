@@ -79,7 +79,7 @@ func (s *scene) legacyParts(manifest string, change ...func(*appsv1.StatefulSet)
 		}
 	}
 	dc := s.doris(name)
-	in := doris.Inputs{Revision: 0, ConfigMaps: maps}
+	in := doris.Inputs{Revision: 0, ConfigMaps: maps, DataInCompute: true}
 	objects, findings := doris.Desired(dc, in)
 	if refused := refusals(findings); len(refused) > 0 {
 		s.Fatalf("the cluster is refused: %v", refused)

@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.cnSpec.replicas,statuspath=.status.cnStatus.replicas,selectorpath=.status.cnStatus.selector
 // +kubebuilder:resource:path=dorisclusters,singular=doriscluster,shortName=dcr,scope=Namespaced
 // +kubebuilder:printcolumn:name="FeStatus",type=string,JSONPath=`.status.feStatus.componentCondition.phase`
 // +kubebuilder:printcolumn:name="BeStatus",type=string,JSONPath=`.status.beStatus.componentCondition.phase`

@@ -62,7 +62,9 @@ type CnSpec struct {
 	// +optional
 	AutoResolveLimitCPU bool `json:"autoResolveLimitCPU,omitempty"`
 
-	// AutoScalingPolicy lets Kubernetes choose the number of compute nodes.
+	// AutoScalingPolicy lets Kubernetes choose the number of compute nodes. The
+	// autoscaler writes it into replicas, through the scale subresource of this
+	// object: leave replicas out of a manifest that is applied again and again.
 	// +optional
 	AutoScalingPolicy *AutoScalingPolicy `json:"autoScalingPolicy,omitempty"`
 

@@ -49,6 +49,16 @@ type CnStatus struct {
 	// HorizontalScaler is the autoscaler of the compute nodes.
 	// +optional
 	HorizontalScaler *HorizontalScaler `json:"horizontalScaler,omitempty"`
+
+	// Replicas is how many Pods of compute nodes there are. It is what the scale
+	// subresource reports.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Selector finds the Pods of the compute nodes by their labels. An autoscaler
+	// reads it from the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 }
 
 // HorizontalScaler names an autoscaler.

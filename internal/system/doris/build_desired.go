@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,6 +33,9 @@ type Inputs struct {
 	// Claims holds the shared claims that References names. A nil map means that
 	// nobody looked, and then they are not checked.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// DataInCompute tells that there are compute nodes whose configuration never
+	// made compute nodes of them: they may hold data.
+	DataInCompute bool
 	// Bootstrapped tells that the frontends of this cluster have served before, so
 	// that all of them may run.
 	Bootstrapped bool
@@ -48,6 +52,8 @@ type Objects struct { //nolint:recvcheck // render fills it, and all else reads 
 	// Secrets and ConfigMaps that the operator makes itself.
 	Secrets    []*corev1.Secret
 	ConfigMaps []*corev1.ConfigMap
+	// Autoscaler chooses the number of compute nodes; nil where nobody asked for one.
+	Autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// Missing lists what the spec refers to and what does not exist. The objects of
 	// a component that lacks something are only to be looked at, not applied: they
 	// may differ once it is there.
@@ -109,8 +115,9 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 		})
 	}
 	settings, read := ReadSettings(dc, in)
-	objects := Objects{Settings: settings, Missing: missing(dc, in)}
+	objects := Objects{Settings: settings, Autoscaler: autoscaler(dc), Missing: missing(dc, in)}
 	findings = append(append(findings, read...), sharedClaimsShared(dc, in)...)
+	findings = append(findings, computeRole(dc, in, settings, objects.Missing)...)
 	findings = append(findings, objects.render(dc, in)...)
 	if dc.Spec.FeSpec != nil && !settings.Frontend.FQDN {
 		findings = append(findings, plan.Finding{

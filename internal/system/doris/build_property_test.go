@@ -30,12 +30,13 @@ func TestPropertyNothingOptionalIsNeeded(t *testing.T) {
 		}
 		in := Inputs{
 			Revision: rapid.IntRange(0, LatestRevision).Draw(t, "revision"), Bootstrapped: rapid.Bool().Draw(t, "bootstrapped"),
-			ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+			ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{}, DataInCompute: rapid.Bool().Draw(t, "found"),
 		}
 		for _, name := range References(dc).ConfigMaps {
 			if rapid.Bool().Draw(t, "exists") {
 				in.ConfigMaps[name] = &corev1.ConfigMap{Data: map[string]string{
 					"fe.conf": rapid.SampledFrom(confs).Draw(t, "fe.conf"), "be.conf": rapid.SampledFrom(confs).Draw(t, "be.conf"),
+					"apache_hdfs_broker.conf": rapid.SampledFrom([]string{"", "broker_ipc_port = 1", "broker_ipc_port = x"}).Draw(t, "broker.conf"),
 				}}
 			}
 		}
@@ -95,7 +96,7 @@ func mend(s *dorisv1.DorisClusterSpec) {
 var confs = []string{
 	"", "enable_fqdn_mode = true", "query_port = x", "storage_root_path = /a/data;/b/data;/c.d/data.SSD",
 	"meta_dir = ${NOWHERE}/x", "meta_dir = ${DORIS_HOME}/m\nenable_tls = true", "arrow_flight_sql_port = 9030",
-	"grace_shutdown_wait_seconds = 99999999999", "storage_root_path = relative",
+	"grace_shutdown_wait_seconds = 99999999999", "storage_root_path = relative", "be_node_role = computation",
 }
 
 // words are values of which most are right in most places, so that not every
@@ -152,11 +153,14 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 // frontends without any.
 func TestPropertyEverySubsetOfOptionalFieldsRenders(t *testing.T) {
 	full, in := readCase(t, "testdata/everything/in.yaml")
-	full.Spec.CnSpec = &dorisv1.CnSpec{BaseSpec: *full.Spec.BeSpec.BaseSpec.DeepCopy(), AutoResolveLimitCPU: true, SkipDefaultSystemInit: true}
+	full.Spec.CnSpec = &dorisv1.CnSpec{
+		BaseSpec: *full.Spec.BeSpec.BaseSpec.DeepCopy(), AutoResolveLimitCPU: true, SkipDefaultSystemInit: true,
+		AutoScalingPolicy: &dorisv1.AutoScalingPolicy{Version: dorisv1.AutoScalerV2, MinReplicas: new(int32(1)), MaxReplicas: 4, HPAPolicy: &dorisv1.HPAPolicy{}},
+	}
 	full.Spec.BrokerSpec = &dorisv1.BrokerSpec{BaseSpec: *full.Spec.FeSpec.BaseSpec.DeepCopy(), KickOffAffinityBe: true}
 	rapid.Check(t, func(t *rapid.T) {
 		dc, in := full.DeepCopy(), in
-		in.Revision = rapid.IntRange(0, LatestRevision).Draw(t, "revision")
+		in.Revision, in.DataInCompute = rapid.IntRange(0, LatestRevision).Draw(t, "revision"), rapid.Bool().Draw(t, "found")
 		takeAway(t, reflect.ValueOf(&dc.Spec).Elem())
 		objects, findings := Desired(dc, in)
 		refused := plan.Plan{Findings: findings}.Refused()
@@ -164,6 +168,7 @@ func TestPropertyEverySubsetOfOptionalFieldsRenders(t *testing.T) {
 		for _, c := range rendered[1:] {
 			expected = expected || dc.Spec.FeSpec == nil && dependsOnFrontends(dc, c)
 		}
+		expected = expected || dc.Spec.CnSpec != nil && !in.DataInCompute && !objects.Compute.Computation
 		if (len(refused) > 0) != expected {
 			t.Fatalf("refused: %v, expected: %v", refused, expected)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -51,8 +52,12 @@ func TestRevisionZeroIsWhatLives(t *testing.T) {
 					compareService(t, live, s)
 				}
 			}
+			compareAutoscaler(t, &live, objects.Autoscaler)
 			for name := range live.sets {
 				t.Errorf("StatefulSet %s lives and is not rendered", name)
+			}
+			if live.autoscaler != nil {
+				t.Errorf("autoscaler %s lives and is not rendered", live.autoscaler.Name)
 			}
 			for name := range live.services {
 				t.Errorf("Service %s lives and is not rendered", name)
@@ -67,6 +72,7 @@ type liveObjects struct {
 	sets       map[string]*appsv1.StatefulSet
 	services   map[string]*corev1.Service
 	configMaps map[string]*corev1.ConfigMap
+	autoscaler *autoscalingv2.HorizontalPodAutoscaler
 }
 
 func readLive(t *testing.T, file string) liveObjects {
@@ -75,7 +81,7 @@ func readLive(t *testing.T, file string) liveObjects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := liveObjects{map[string]*appsv1.StatefulSet{}, map[string]*corev1.Service{}, map[string]*corev1.ConfigMap{}}
+	live := liveObjects{sets: map[string]*appsv1.StatefulSet{}, services: map[string]*corev1.Service{}, configMaps: map[string]*corev1.ConfigMap{}}
 	for doc := range strings.SplitSeq(string(text), "\n---\n") {
 		var head struct{ Kind string }
 		decode(t, doc, &head)
@@ -92,6 +98,9 @@ func readLive(t *testing.T, file string) liveObjects {
 			cm := &corev1.ConfigMap{}
 			decode(t, doc, cm)
 			live.configMaps[cm.Name] = cm
+		case kindAutoscaler:
+			live.autoscaler = &autoscalingv2.HorizontalPodAutoscaler{}
+			decode(t, doc, live.autoscaler)
 		}
 	}
 	return live
@@ -133,6 +142,27 @@ func compareSet(t *testing.T, live liveObjects, set *appsv1.StatefulSet) {
 	if d := cmp.Diff(frame(was), frame(set)); d != "" {
 		t.Errorf("%s: around the template (-live +revision 0):\n%s", set.Name, d)
 	}
+}
+
+// compareAutoscaler compares all but the target, which is the resource now.
+func compareAutoscaler(t *testing.T, live *liveObjects, rendered *autoscalingv2.HorizontalPodAutoscaler) {
+	t.Helper()
+	if rendered == nil || live.autoscaler == nil {
+		if (rendered == nil) != (live.autoscaler == nil) {
+			t.Errorf("autoscaler: %v lives, %v is rendered", live.autoscaler, rendered)
+		}
+		return
+	}
+	said := func(a *autoscalingv2.HorizontalPodAutoscaler) []any {
+		return []any{a.Name, a.Labels, a.Spec.MinReplicas, a.Spec.MaxReplicas, a.Spec.Metrics, a.Spec.Behavior}
+	}
+	if d := cmp.Diff(said(live.autoscaler), said(rendered)); d != "" {
+		t.Errorf("autoscaler (-live +rendered):\n%s", d)
+	}
+	if !scalesSet(live.autoscaler) || scalesSet(rendered) {
+		t.Errorf("the target is %v, and will be %v", live.autoscaler.Spec.ScaleTargetRef, rendered.Spec.ScaleTargetRef)
+	}
+	live.autoscaler = nil
 }
 
 func filledTemplate(t *testing.T, set *appsv1.StatefulSet) map[string]any {

@@ -122,6 +122,9 @@ func printObjects(t *testing.T, objects Objects, findings []plan.Finding) []byte
 			printObject(t, &b, s)
 		}
 	}
+	if objects.Autoscaler != nil {
+		printObject(t, &b, objects.Autoscaler)
+	}
 	for _, s := range objects.Secrets {
 		printObject(t, &b, s)
 	}
@@ -159,6 +162,9 @@ func TestCompatibleManifests(t *testing.T) {
 					if text, err := os.ReadFile(filepath.Join(filepath.Dir(file), key)); err == nil && strings.HasPrefix(name, key[:2]) {
 						in.ConfigMaps[name].Data = map[string]string{key: string(text)}
 					}
+				}
+				if strings.HasPrefix(name, "cn-") { // as the example asks people to write it
+					in.ConfigMaps[name].Data = map[string]string{backendConfKey: "be_node_role = computation"}
 				}
 			}
 			objects, findings := Desired(dc, in)

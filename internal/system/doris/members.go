@@ -59,6 +59,7 @@ func ownNames(dc *dorisv1.DorisCluster) []ownName {
 	names := []ownName{
 		{"Secret", AdminSecretName(dc.Name)},
 		{"ConfigMap", BootstrapConfigMapName(dc.Name)},
+		{kindAutoscaler, AutoscalerName(dc.Name)},
 	}
 	for _, c := range rendered {
 		names = append(names,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ type World struct {
 	Services     map[string]*corev1.Service
 	OwnMaps      map[string]*corev1.ConfigMap
 	OwnSecrets   map[string]*corev1.Secret
+	Autoscalers  map[string]*autoscalingv2.HorizontalPodAutoscaler
 	// FrontendClaims is how many frontends have claims.
 	FrontendClaims int
 	// Pods of each component, in the order of their names.
@@ -34,6 +36,8 @@ type World struct {
 	ConfigMaps map[string]*corev1.ConfigMap
 	// Secrets that the spec names, and whether they exist.
 	Secrets map[string]bool
+	// Claims that the spec names; nil for one that does not exist.
+	Claims map[string]*corev1.PersistentVolumeClaim
 	// Nodes is what the nodes of Pods said of their settings, of those that had to
 	// be asked.
 	Nodes map[string]NodeReport
@@ -53,6 +57,7 @@ func Watches() []observe.Watch {
 		{Object: &corev1.ConfigMap{}, Selector: own, Owner: byReference},
 		{Object: &corev1.Secret{}, Selector: own, Owner: byReference},
 		{Object: &corev1.PersistentVolumeClaim{}, Selector: own, Owner: claimOwner},
+		{Object: &autoscalingv2.HorizontalPodAutoscaler{}, Selector: own, Owner: byReference},
 		{Object: &corev1.Pod{}, Selector: pods, Owner: func(o client.Object) string { return o.GetLabels()[dorisv1.LabelCluster] }},
 	}
 }
@@ -90,7 +95,9 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	w := World{
 		StatefulSets: map[string]*appsv1.StatefulSet{}, Services: map[string]*corev1.Service{},
 		OwnMaps: map[string]*corev1.ConfigMap{}, OwnSecrets: map[string]*corev1.Secret{},
-		Pods: map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+		Autoscalers: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
+		Pods:        map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+		Claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
 	if err := observeOwned(ctx, r, dc, w); err != nil {
 		return World{}, err
@@ -116,6 +123,13 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 			w.Account = string(secret.UID) + " " + secret.ResourceVersion
 		}
 	}
+	for _, name := range refs.Claims {
+		claim, err := r.Claim(ctx, name)
+		if err != nil {
+			return World{}, err
+		}
+		w.Claims[name] = claim
+	}
 	s.observeNodes(ctx, dc, &w)
 	s.observeDatabase(ctx, dc, &w)
 	return w, nil
@@ -123,19 +137,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 
 func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w World) error {
 	for _, name := range ownNames(dc) {
-		key := types.NamespacedName{Namespace: dc.Namespace, Name: name.object}
-		var err error
-		switch name.kind {
-		case "StatefulSet":
-			err = found(ctx, r, key, &appsv1.StatefulSet{}, w.StatefulSets)
-		case "Service":
-			err = found(ctx, r, key, &corev1.Service{}, w.Services)
-		case "ConfigMap":
-			err = found(ctx, r, key, &corev1.ConfigMap{}, w.OwnMaps)
-		case "Secret":
-			err = found(ctx, r, key, &corev1.Secret{}, w.OwnSecrets)
-		}
-		if err != nil {
+		if err := observeOne(ctx, r, types.NamespacedName{Namespace: dc.Namespace, Name: name.object}, name.kind, w); err != nil {
 			return err
 		}
 	}
@@ -153,6 +155,23 @@ func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluste
 	}
 	for c := range w.Pods {
 		sortPods(w.Pods[c])
+	}
+	return nil
+}
+
+// observeOne reads one object of the operator's own, if it is there.
+func observeOne(ctx context.Context, r observe.Reader, key types.NamespacedName, kind string, w World) error {
+	switch kind {
+	case "StatefulSet":
+		return found(ctx, r, key, &appsv1.StatefulSet{}, w.StatefulSets)
+	case "Service":
+		return found(ctx, r, key, &corev1.Service{}, w.Services)
+	case "ConfigMap":
+		return found(ctx, r, key, &corev1.ConfigMap{}, w.OwnMaps)
+	case "Secret":
+		return found(ctx, r, key, &corev1.Secret{}, w.OwnSecrets)
+	case kindAutoscaler:
+		return found(ctx, r, key, &autoscalingv2.HorizontalPodAutoscaler{}, w.Autoscalers)
 	}
 	return nil
 }

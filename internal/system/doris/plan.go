@@ -48,6 +48,12 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 		if err := p.component(c, work, contents[c.Type]); err != nil {
 			return plan.Plan{}, err
 		}
+		if c.Type == dorisv1.ComponentCN && objects.Autoscaler != nil {
+			p.autoscale(objects.Autoscaler)
+		}
+	}
+	if objects.Autoscaler == nil {
+		p.autoscale(nil)
 	}
 	p.removed()
 	p.register()
@@ -121,8 +127,8 @@ func (p planner) contents() map[dorisv1.ComponentType]content {
 // have, or are to get.
 func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
 	in := Inputs{
-		Revision: LatestRevision, ConfigMaps: maps.Clone(p.world.ConfigMaps), Secrets: p.world.Secrets,
-		Bootstrapped: p.bootstrapped(),
+		Revision: LatestRevision, ConfigMaps: maps.Clone(p.world.ConfigMaps), Secrets: p.world.Secrets, Claims: p.world.Claims,
+		Bootstrapped: p.bootstrapped(), DataInCompute: p.dataInCompute(),
 	}
 	in.Mounted = map[dorisv1.ComponentType]map[string]*corev1.ConfigMap{}
 	for kind, has := range contents {
@@ -277,7 +283,7 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 	p.build.Want(plan.Want{
 		Rendered: target, Live: live(p.world.StatefulSets, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
 		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind), Update: w.update(),
-		Exact:  true, // the number of replicas may be what was observed
+		Exact: true, // the number of replicas may be what was observed
 	})
 	if w.back == nil {
 		p.followers(w.kind, target)
@@ -347,7 +353,7 @@ func (p planner) replicas(c Component) int32 {
 		return c.Replicas
 	}
 	has := *set.Spec.Replicas
-	if autoscaled(set) {
+	if p.keepsNumber(c, set) {
 		return has
 	}
 	if has <= c.FullReplicas && c.Type != dorisv1.ComponentBroker {
@@ -356,7 +362,7 @@ func (p planner) replicas(c Component) int32 {
 	if has <= c.FullReplicas {
 		return max(c.Replicas, has)
 	}
-	if p.causeByOwner(set)(replicasPath) == plan.CauseDrift || scaledBy(set) != "" {
+	if p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set) {
 		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave by the spec alone; %d stay", set.Name, has, c.FullReplicas, has))
 	}
 	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {

@@ -111,6 +111,10 @@ func originOf(dc *dorisv1.DorisCluster, applied client.Object) (origin, bool) {
 			return o, true
 		}
 	}
+	if applied.GetName() == AutoscalerName(dc.Name) && dc.Spec.CnSpec != nil {
+		o.at, o.spec, o.kind = "spec.cnSpec", &dc.Spec.CnSpec.BaseSpec, kindAutoscaler
+		return o, true
+	}
 	own := []string{AdminSecretName(dc.Name), BootstrapConfigMapName(dc.Name)}
 	return o, slices.Contains(own, applied.GetName())
 }
@@ -145,6 +149,8 @@ func (o origin) field(at string) (field string, found bool) {
 		field, found = o.setField(at)
 	case o.svc != nil:
 		field, found = o.serviceField(at)
+	case o.kind == kindAutoscaler:
+		field, found = policyField(at), true
 	}
 	if !found {
 		return o.at, false

@@ -33,6 +33,9 @@ func (p planner) release() {
 		if set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]; set != nil && ours(set) {
 			p.releaseSet(set)
 		}
+		if c == dorisv1.ComponentCN {
+			p.releaseAutoscaler()
+		}
 		for _, name := range []string{InternalServiceName(p.dc.Name, c), AccessServiceName(p.dc.Name, c)} {
 			if service := p.world.Services[name]; service != nil && pinnedService(service) {
 				p.releaseService(service)

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -29,6 +31,7 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 		}
 		putStatus(dc, c, block)
 	}
+	reportScale(dc, w)
 	dc.Status.Workloads = workloadsOf(dc, w)
 	return status.Health{
 		Available: availability(dc, w, health),
@@ -145,6 +148,24 @@ func putStatus(dc *dorisv1.DorisCluster, c dorisv1.ComponentType, block *dorisv1
 			dc.Status.CnStatus = &dorisv1.CnStatus{}
 		}
 		dc.Status.CnStatus.ComponentStatus = *block
+	}
+}
+
+// reportScale fills in what an autoscaler reads of the compute nodes, and which one
+// it is.
+func reportScale(dc *dorisv1.DorisCluster, w World) {
+	now := dc.Status.CnStatus
+	if now == nil {
+		return
+	}
+	now.Replicas, now.HorizontalScaler = 0, nil
+	now.Selector = labels.SelectorFromSet(SelectorLabels(dc.Name, dorisv1.ComponentCN)).String()
+	if set := w.StatefulSets[StatefulSetName(dc.Name, dorisv1.ComponentCN)]; set != nil {
+		now.Replicas = set.Status.Replicas
+	}
+	policy, name := autoscalingPolicy(dc), AutoscalerName(dc.Name)
+	if policy != nil && w.Autoscalers[name] != nil {
+		now.HorizontalScaler = &dorisv1.HorizontalScaler{Name: name, Version: cmp.Or(policy.Version, dorisv1.AutoScalerV2)}
 	}
 }
 

@@ -26,7 +26,7 @@ func legacy(t *testing.T, manifest string, change func(*appsv1.StatefulSet)) *wo
 	w := newWorld(t, manifest)
 	observed, err := w.system.Observe(t.Context(), view{w.store.Now()}, w.dc)
 	w.must(err)
-	objects, findings := Desired(w.dc, Inputs{Revision: 0, ConfigMaps: observed.ConfigMaps, Secrets: observed.Secrets})
+	objects, findings := Desired(w.dc, Inputs{Revision: 0, ConfigMaps: observed.ConfigMaps, Secrets: observed.Secrets, DataInCompute: true})
 	if refused(findings) {
 		t.Fatalf("the cluster is refused: %v", findings)
 	}

@@ -44,6 +44,7 @@ var rules = []rule{
 	{"PodSecurityLegal", podSecurityLegal},
 	{"ContainerSecurityLegal", containerSecurityLegal},
 	{"ServiceTypeServed", serviceTypeServed},
+	{"AutoscalingLegal", autoscalingLegal},
 	{"ServiceAnnotationsLegal", serviceAnnotationsLegal},
 	{"NodePortsDistinct", nodePortsDistinct},
 	{"VolumesComplete", volumesComplete},

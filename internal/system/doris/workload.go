@@ -72,6 +72,14 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has c
 	return w
 }
 
+// dataInCompute tells whether there are compute nodes that were never made compute
+// nodes by their configuration.
+func (p planner) dataInCompute() bool {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, dorisv1.ComponentCN)]
+	recorded, known := readAccepted(set)
+	return set != nil && (!known || !recorded.Backend.Computation)
+}
+
 // bootstrapped tells whether the frontends have served: the record says so, or
 // one of them serves now, or the set was made by somebody else before us, or the
 // claims of several are there, which are made only then. (The claims outlive the

@@ -208,6 +208,15 @@ func (v view) Secret(ctx context.Context, name string) (*metav1.PartialObjectMet
 	return &metav1.PartialObjectMetadata{ObjectMeta: s.ObjectMeta}, err
 }
 
+func (v view) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	err := v.Get(ctx, types.NamespacedName{Namespace: "shop", Name: name}, claim)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return claim, err
+}
+
 // plan observes a view and plans, twice, and holds that both are the same.
 func (w *world) plan(snapshot sim.Snapshot) (plan.Plan, World) {
 	w.Helper()
@@ -238,7 +247,12 @@ func (w *world) step(s plan.Step) error {
 		w.nodes.applied(w, x.Target().String())
 		return err
 	case plan.Patch:
+		if x.Subresource == "scale" {
+			return w.scale(x)
+		}
 		return w.merge(x.Object, x.Fields, x.Manager)
+	case plan.Delete:
+		return w.store.Delete(keyOf(x.Object), x.Object.GetUID(), false)
 	case plan.Adopt:
 		fields, err := apply.Adoption(testEngine, x, w.store.Now().Get(keyOf(x.Object)))
 		if err != nil || fields == nil {
