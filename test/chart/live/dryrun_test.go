@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,10 @@ func TestTheAPIServerTakesEveryManifest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := h.install("fairlead", string(values), func(i *action.Install) { i.DryRunStrategy = action.DryRunClient })
+			h := h.in(t)
+			r := h.install("fairlead", string(values), func(i *action.Install) {
+				i.DryRunStrategy, i.KubeVersion = action.DryRunClient, &common.KubeVersion{Version: "v1.29.0", Major: "1", Minor: "29"}
+			})
 			objects := story.Documents(r.Manifest)
 			if len(objects) < 1 {
 				t.Fatal("nothing is rendered")
@@ -109,6 +113,7 @@ func TestResourcesOfTheDorisChartAreTaken(t *testing.T) {
 	slices.Sort(files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			h := h.in(t)
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

@@ -96,6 +96,13 @@ func newHelm(t *testing.T) *helm {
 	return h
 }
 
+// in is the same at work in a part of the test.
+func (h *helm) in(t *testing.T) *helm {
+	part := *h
+	part.T = t
+	return &part
+}
+
 func parse(t testing.TB, values string) map[string]any {
 	t.Helper()
 	out := map[string]any{}

@@ -60,8 +60,8 @@ func TestTwoReleasesSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.operate("blue-fairlead").says("starting workers")
-	h.operate("green-fairlead").says("starting workers")
+	h.operate("blue-fairlead").says("Starting workers")
+	h.operate("green-fairlead").says("Starting workers")
 	for _, ns := range []string{blue, green} {
 		there := &helm{T: t, client: h.client, namespace: ns}
 		there.clusters("one")

@@ -52,7 +52,7 @@ func TestRestartOnConfigChange(t *testing.T) {
 	h.served()
 	first := h.rolled("fairlead", "fairlead")
 	op := h.operate("fairlead")
-	op.says("starting workers")
+	op.says("Starting workers")
 	clusters := h.clusters("one", "two")
 
 	// Off: the ConfigMap changes, the Pod does not; what is dynamic is in force,
