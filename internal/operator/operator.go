@@ -78,6 +78,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		}
 	}
 	o.Log.Info("starting", "version", version.String(), "systems", o.Systems, "namespaces", o.Namespaces)
+	if len(o.Namespaces) > 0 {
+		o.Log.Info("works in these namespaces only: resources elsewhere are not seen, and no condition of theirs says so", "namespaces", o.Namespaces)
+	}
 	return mgr.Start(ctx)
 }
 
