@@ -31,10 +31,10 @@ func main() {
 func run() error {
 	systems := operator.SystemNames()
 	table, defaults := config.Table(systems), config.Defaults(systems)
-	if err := copyDefinitions("config/crd", filepath.Join(chart, "files/crds")); err != nil {
+	if err := copyDefinitions("config/crd", chart+"/files/crds"); err != nil {
 		return err
 	}
-	if err := writeRules("config/rbac", filepath.Join(chart, "files/rbac")); err != nil {
+	if err := writeRules("config/rbac", chart+"/files/rbac"); err != nil {
 		return err
 	}
 	values, err := readValues(filepath.Join(chart, "values.yaml"))

@@ -93,20 +93,20 @@ type parser struct {
 	faults []fault
 }
 
-func (p *parser) complain(line int, format string, args ...any) {
+func (p *parser) complainf(line int, format string, args ...any) {
 	p.faults = append(p.faults, fault{line, fmt.Sprintf(format, args...)})
 }
 
 // need complains where the file does not say what it is.
 func (p *parser) need(key, want string) {
 	if p.seen[key] == 0 {
-		p.complain(1, "%s is missing; write %s: %s", key, key, want)
+		p.complainf(1, "%s is missing; write %s: %s", key, key, want)
 	}
 }
 
 func (p *parser) entry(key, value *yaml.Node) {
 	if first := p.seen[key.Value]; first > 0 {
-		p.complain(key.Line, "%s is set twice, first in line %d", key.Value, first)
+		p.complainf(key.Line, "%s is set twice, first in line %d", key.Value, first)
 		return
 	}
 	p.seen[key.Value] = key.Line
@@ -120,21 +120,21 @@ func (p *parser) entry(key, value *yaml.Node) {
 	}
 	i := slices.IndexFunc(p.table, func(o Option) bool { return o.Key() == key.Value })
 	if i < 0 {
-		p.complain(key.Line, "unknown option %q%s", key.Value, p.suggest(key.Value))
+		p.complainf(key.Line, "unknown option %q%s", key.Value, p.suggest(key.Value))
 		return
 	}
 	o := p.table[i]
 	field := o.field(&p.file.settings)
 	if err := setNode(field, value); err != nil {
-		p.complain(value.Line, "%s %s", o.Key(), o.blur(err))
+		p.complainf(value.Line, "%s %s", o.Key(), o.blur(err))
 		return
 	}
 	if err := o.check(field); err != nil {
-		p.complain(value.Line, "%s %s", o.Key(), err)
+		p.complainf(value.Line, "%s %s", o.Key(), err)
 		return
 	}
 	if text, ok := field.(*string); ok && o.Secret && holdsPassword(*text) {
-		p.complain(value.Line, "%s names a user; a password has no place in this file: set the environment variable %s from a Secret", o.Key(), o.Env())
+		p.complainf(value.Line, "%s names a user; a password has no place in this file: set the environment variable %s from a Secret", o.Key(), o.Env())
 		return
 	}
 	p.file.lines[o.Key()] = key.Line
@@ -142,7 +142,7 @@ func (p *parser) entry(key, value *yaml.Node) {
 
 func (p *parser) expect(key, value *yaml.Node, want string) {
 	if value.Kind != yaml.ScalarNode || value.Value != want {
-		p.complain(value.Line, "%s is %q; this operator reads %s", key.Value, value.Value, want)
+		p.complainf(value.Line, "%s is %q; this operator reads %s", key.Value, value.Value, want)
 	}
 }
 

@@ -122,6 +122,7 @@ func (h *helm) tryInstall(name, values string, change ...func(*action.Install)) 
 	}
 	i := action.NewInstall(h.config)
 	i.ReleaseName, i.Namespace, i.WaitStrategy, i.ServerSideApply = name, h.namespace, kube.HookOnlyStrategy, true
+	i.DisableOpenAPIValidation = true // the API server does it anyway
 	for _, c := range change {
 		c(i)
 	}
@@ -151,6 +152,7 @@ func (h *helm) upgrade(name, values string) *releasev1.Release {
 	}
 	u := action.NewUpgrade(h.config)
 	u.Namespace, u.WaitStrategy, u.ServerSideApply = h.namespace, kube.HookOnlyStrategy, "auto"
+	u.DisableOpenAPIValidation = true
 	r, err := u.RunWithContext(h.Context(), name, chart, parse(h, values))
 	if err != nil {
 		h.Fatal(err)

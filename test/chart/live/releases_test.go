@@ -154,7 +154,6 @@ func adoption(t *testing.T, release, namespace string) [][]string {
 func TestDefinitionOfKubectlIsAdopted(t *testing.T) {
 	for name, manner := range map[string][]string{
 		"server-side apply": {"apply", "--server-side", "-f"},
-		"create":            {"create", "-f"},
 		"client-side apply": {"apply", "-f"},
 	} {
 		t.Run(name, func(t *testing.T) {
