@@ -25,6 +25,7 @@ func TestDirectAndCachedReadTheSame(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", Labels: map[string]string{"owner": "other"}}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "a", Labels: map[string]string{"owner": "mine"}}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pvc"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{"l": "v"}}, Data: map[string][]byte{"p": []byte("hunter2")}},
 	} {
 		if _, err := store.Create(o, "user"); err != nil {
@@ -64,6 +65,13 @@ func TestDirectAndCachedReadTheSame(t *testing.T) {
 			secret, err := r.Secret(t.Context(), "s")
 			if err != nil || secret == nil || len(secret.Labels) != 0 || fmt.Sprintf("%T", secret) != "*v1.PartialObjectMetadata" {
 				t.Errorf("Secret = %+v, %v", secret, err)
+			}
+			claim, err := r.Claim(t.Context(), "pvc")
+			if err != nil || claim == nil || len(claim.Spec.AccessModes) != 1 {
+				t.Errorf("Claim = %+v, %v", claim, err)
+			}
+			if none, err := r.Claim(t.Context(), "none"); none != nil || err != nil {
+				t.Errorf("missing claim = %v, %v", none, err)
 			}
 			if none, err := r.Secret(t.Context(), "none"); none != nil || err != nil {
 				t.Errorf("missing Secret = %v, %v", none, err)

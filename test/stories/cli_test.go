@@ -408,7 +408,7 @@ func TestCompletionKnowsTheCluster(t *testing.T) {
 		{[]string{"status", "dcr/"}, "dcr/doris\n"},
 		{[]string{"approve", "dcr", "doris", ""}, digest + "\t"},
 		{[]string{"approve", "dcr/doris", digest[:2]}, digest + "\t"},
-		{[]string{"restart", "dcr", "doris", "--component", ""}, "be\nfe\n"},
+		{[]string{"restart", "dcr", "doris", "--component", ""}, "be\nbroker\ncn\nfe\n"},
 		{[]string{"plan", "-n", s.namespace[:8]}, s.namespace + "\n"},
 		{[]string{"plan", "-o", ""}, "json\nyaml\nwide\n"},
 	} {

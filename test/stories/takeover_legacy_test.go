@@ -304,8 +304,7 @@ func (s *scene) taken(name string) {
 	s.Helper()
 	s.eventually(name+" is taken over", func() string {
 		for _, o := range s.list(&appsv1.StatefulSetList{}) {
-			kind := o.GetLabels()[dorisv1.LabelComponent]
-			if strings.HasPrefix(o.GetName(), name+"-") && (kind == "fe" || kind == "be") && o.GetAnnotations()[meta.AnnotationRevision] == "" {
+			if strings.HasPrefix(o.GetName(), name+"-") && o.GetAnnotations()[meta.AnnotationRevision] == "" {
 				return o.GetName() + " is not"
 			}
 		}

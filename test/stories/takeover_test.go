@@ -35,12 +35,12 @@ type found struct {
 	// held are the sets whose Pods would lose their data by a change.
 	held []string
 	// before the takeover
-	pods, workloads, kept, services map[string]string
+	pods, workloads, services map[string]string
 }
 
 // TestTakeoverMovesNothing takes clusters of the existing operator over: those
 // that were recorded of it, where they are at hand, and some of our own. No Pod
-// goes and no template changes; what is not managed yet is not touched at all.
+// goes and no template changes; an autoscaler looks at the resource from then on.
 // Then an image is edited: it rolls where the data is kept, and waits for consent
 // where it would be lost.
 func TestTakeoverMovesNothing(t *testing.T) {
@@ -94,6 +94,7 @@ func foundClusters(t *testing.T) []*found {
 		{file: "testdata/legacy/claims.yaml", name: "claims"},
 		{file: "testdata/legacy/configured.yaml", name: "configured"},
 		{file: "testdata/legacy/everything.yaml", name: "everything", held: []string{"everything-be"}},
+		{file: "testdata/legacy/components.yaml", name: "components"},
 	}
 	for _, f := range all {
 		f.parts = func() []func() { return f.legacyParts(readFile(t, f.file)) }
@@ -202,23 +203,7 @@ func withoutAddresses(u unstructured.Unstructured) {
 
 func (f *found) remember() {
 	f.Helper()
-	f.pods, f.workloads, f.kept, f.services = f.identities(), f.scene.workloads(), f.keptNow(), f.servicesNow()
-}
-
-// keptNow are the objects of what is not managed yet.
-func (f *found) keptNow() map[string]string {
-	f.Helper()
-	out := map[string]string{}
-	for kind, list := range map[string]client.ObjectList{
-		"StatefulSet": &appsv1.StatefulSetList{}, "Service": &corev1.ServiceList{}, "HorizontalPodAutoscaler": &autoscalingv2.HorizontalPodAutoscalerList{},
-	} {
-		for _, o := range f.list(list) {
-			if c := o.GetLabels()[dorisv1.LabelComponent]; c != "fe" && c != "be" {
-				out[kind+"/"+o.GetName()] = f.untouched(o)
-			}
-		}
-	}
-	return out
+	f.pods, f.workloads, f.services = f.identities(), f.scene.workloads(), f.servicesNow()
 }
 
 func (f *found) servicesNow() map[string]string {
@@ -240,25 +225,19 @@ func (f *found) movedNothing() {
 	}
 	same("Pods", f.pods, f.identities())
 	same("templates, claim templates and replicas", f.workloads, f.scene.workloads())
-	same("what is not managed yet", f.kept, f.keptNow())
 	same("Services", f.services, f.servicesNow())
-	for _, kind := range []string{"-fe", "-be"} {
-		for _, o := range f.list(&appsv1.StatefulSetList{}) {
-			set := o.(*appsv1.StatefulSet)
-			if !strings.HasSuffix(set.Name, kind) {
-				continue
-			}
-			if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType || set.Spec.UpdateStrategy.RollingUpdate != nil {
-				f.Errorf("%s: the update strategy of %s is %+v", f.file, set.Name, set.Spec.UpdateStrategy)
-			}
-			if set.Annotations["app.doris.components/hash"] == "" || set.Annotations[meta.AnnotationRevision] != "0" {
-				f.Errorf("%s: the annotations of %s are %v", f.file, set.Name, set.Annotations)
-			}
+	for _, o := range f.list(&appsv1.StatefulSetList{}) {
+		set := o.(*appsv1.StatefulSet)
+		if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType || set.Spec.UpdateStrategy.RollingUpdate != nil {
+			f.Errorf("%s: the update strategy of %s is %+v", f.file, set.Name, set.Spec.UpdateStrategy)
+		}
+		if set.Annotations["app.doris.components/hash"] == "" || set.Annotations[meta.AnnotationRevision] != "0" {
+			f.Errorf("%s: the annotations of %s are %v", f.file, set.Name, set.Annotations)
 		}
 	}
-	for name := range f.kept {
-		if set, is := strings.CutPrefix(name, "StatefulSet/"); is {
-			f.says(f.name, meta.ConditionFullySupported, metav1.ConditionFalse, set)
+	for _, o := range f.list(&autoscalingv2.HorizontalPodAutoscalerList{}) {
+		if target := o.(*autoscalingv2.HorizontalPodAutoscaler).Spec.ScaleTargetRef; target.Kind != dorisv1.Kind || target.Name != f.name {
+			f.Errorf("%s: autoscaler %s looks at %+v", f.file, o.GetName(), target)
 		}
 	}
 	f.says(f.name, meta.ConditionReady, metav1.ConditionTrue)

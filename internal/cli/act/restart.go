@@ -11,17 +11,22 @@ import (
 	"github.com/spf13/cobra"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
 )
 
 // restartKeys are the annotations by which a restart is asked for, by component.
 func restartKeys() map[string]string {
-	return map[string]string{"fe": dorisv1.AnnotationFERestartedAt, "be": dorisv1.AnnotationBERestartedAt}
+	keys := map[string]string{}
+	for _, c := range doris.Components() {
+		keys[string(c)] = doris.RestartAnnotation(c)
+	}
+	return keys
 }
 
 func restart(v *verb) *cobra.Command {
 	var components []string
 	cmd := v.command(&cobra.Command{
-		Use:   "restart KIND NAME --component fe|be",
+		Use:   "restart KIND NAME --component fe|be|cn|broker",
 		Short: "Restart the Pods of a component, one by one",
 		Long: `Restart the Pods of a component, one by one, by the rules of every other roll: each
 when all others are ready, through the Eviction API.`,
@@ -38,7 +43,7 @@ when all others are ready, through the Eviction API.`,
 func (v *verb) restart(ctx context.Context, args, components []string) error {
 	keys := restartKeys()
 	if len(components) == 0 {
-		return errors.New("say what to restart: --component fe or --component be")
+		return errors.New("say what to restart: --component fe, be, cn or broker")
 	}
 	for _, c := range components {
 		if keys[c] == "" {
@@ -70,12 +75,5 @@ func (v *verb) restart(ctx context.Context, args, components []string) error {
 }
 
 func has(dc *dorisv1.DorisCluster, component string) bool {
-	switch dorisv1.ComponentType(component) {
-	case dorisv1.ComponentFE:
-		return dc.Spec.FeSpec != nil
-	case dorisv1.ComponentBE:
-		return dc.Spec.BeSpec != nil
-	default:
-		return false
-	}
+	return doris.SpecOf(dc, dorisv1.ComponentType(component)) != nil
 }

@@ -191,12 +191,12 @@ func (s *Subject) pods(p plan.Plan) []Pod {
 	return out
 }
 
-// turns tells in which order Pods would go if all were to be replaced: backends
-// before frontends, the highest ordinal first, but those that do not serve before
+// turns tells in which order Pods would go if all were to be replaced: those
+// that start last first, frontends last, the highest ordinal first, but those that do not serve before
 // all others.
 func (s *Subject) turns() map[string]int {
 	var members []rollout.Member
-	for _, c := range []dorisv1.ComponentType{dorisv1.ComponentFE, dorisv1.ComponentBE} {
+	for _, c := range doris.Components() {
 		for i := range s.World.Pods[string(c)] {
 			pod := &s.World.Pods[string(c)][i]
 			members = append(members, rollout.Member{Name: pod.Name, Ordinal: len(members), Ready: Ready(pod), Outdated: true})

@@ -84,38 +84,17 @@ func viewOf(s *cliplan.Subject, r cliplan.Result) View {
 	for _, l := range s.Behind() {
 		behind[l.Pod] = true
 	}
-	for _, c := range []struct {
-		kind   dorisv1.ComponentType
-		spec   *dorisv1.BaseSpec
-		status *dorisv1.ComponentStatus
-	}{
-		{dorisv1.ComponentFE, frontend(dc), dc.Status.FeStatus},
-		{dorisv1.ComponentBE, backend(dc), dc.Status.BeStatus},
-	} {
-		pods := s.World.Pods[string(c.kind)]
-		if c.spec == nil && len(pods) == 0 {
+	for _, c := range doris.Components() {
+		pods, spec := s.World.Pods[string(c)], doris.SpecOf(dc, c)
+		if spec == nil && len(pods) == 0 {
 			continue
 		}
-		v.Components = append(v.Components, componentOf(s.World, dc.Name, c.kind, c.spec, c.status))
+		v.Components = append(v.Components, componentOf(s.World, dc.Name, c, spec, doris.StatusOf(dc, c)))
 		for i := range pods {
-			v.Members = append(v.Members, memberOf(&pods[i], string(c.kind), behind[pods[i].Name]))
+			v.Members = append(v.Members, memberOf(&pods[i], string(c), behind[pods[i].Name]))
 		}
 	}
 	return v
-}
-
-func frontend(dc *dorisv1.DorisCluster) *dorisv1.BaseSpec {
-	if dc.Spec.FeSpec == nil {
-		return nil
-	}
-	return &dc.Spec.FeSpec.BaseSpec
-}
-
-func backend(dc *dorisv1.DorisCluster) *dorisv1.BaseSpec {
-	if dc.Spec.BeSpec == nil {
-		return nil
-	}
-	return &dc.Spec.BeSpec.BaseSpec
 }
 
 func componentOf(w doris.World, cluster string, kind dorisv1.ComponentType, spec *dorisv1.BaseSpec, status *dorisv1.ComponentStatus) Component {

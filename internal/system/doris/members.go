@@ -14,6 +14,20 @@ import (
 // started.
 var rendered = []dorisv1.ComponentType{dorisv1.ComponentFE, dorisv1.ComponentBE, dorisv1.ComponentCN, dorisv1.ComponentBroker}
 
+// Components lists the components in the order in which they are started.
+func Components() []dorisv1.ComponentType { return slices.Clone(rendered) }
+
+// SpecOf returns the spec of a component, or nil when the cluster has none of it.
+func SpecOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.BaseSpec { return specOf(dc, c) }
+
+// StatusOf returns the status of a component, or nil when there is none yet.
+func StatusOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.ComponentStatus {
+	return blockOf(dc, c)
+}
+
+// RestartAnnotation is the annotation by which a restart of a component is asked for.
+func RestartAnnotation(c dorisv1.ComponentType) string { return restartKey(c) }
+
 // specOf returns the spec of a component, or nil when the cluster has none of it.
 func specOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.BaseSpec {
 	return specIn(&dc.Spec, c)
