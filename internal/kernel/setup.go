@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
@@ -202,7 +201,7 @@ func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, na
 	if err != nil {
 		return err
 	}
-	for _, s := range reg.sources(objects, wake) {
+	for _, s := range reg.sources(objects, wake, mgr.GetScheme()) {
 		if err := ctrl.Watch(s); err != nil {
 			return fmt.Errorf("watch of %q: %w", reg.Name, err)
 		}
@@ -318,19 +317,17 @@ const forever = 100 * 365 * 24 * time.Hour
 
 // sources are what wakes a custom resource: itself, what belongs to it, and
 // what it refers to.
-func (reg Registration[O, W]) sources(objects cache.Cache, wake *waker) []source.Source {
+func (reg Registration[O, W]) sources(objects cache.Cache, wake *waker, scheme *runtime.Scheme) []source.Source {
 	out := []source.Source{
 		source.Kind[client.Object](objects, reg.New(), &handler.EnqueueRequestForObject{}, predicate.Funcs{UpdateFunc: moreThanStatus}),
 		wake,
 	}
 	for _, w := range reg.Watches {
-		out = append(out, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			owner := w.Owner(o)
-			if owner == "" {
-				return nil
-			}
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner}}}
-		})))
+		var when []predicate.Predicate
+		if w.Neighbours {
+			when = append(when, predicate.GenerationChangedPredicate{})
+		}
+		out = append(out, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(reg.concerned(w, objects, scheme)), when...))
 	}
 	return out
 }

@@ -47,6 +47,11 @@ func (d Direct) Owned(ctx context.Context, list client.ObjectList) error {
 	return apimeta.SetList(list, kept)
 }
 
+// Neighbours implements Reader.
+func (d Direct) Neighbours(ctx context.Context, list client.ObjectList) error {
+	return d.Client.List(ctx, list, client.InNamespace(d.Owner.Namespace))
+}
+
 // ConfigMap implements Reader.
 func (d Direct) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	return getConfigMap(ctx, d.Client, types.NamespacedName{Namespace: d.Owner.Namespace, Name: name})

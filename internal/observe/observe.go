@@ -26,6 +26,10 @@ type Reader interface {
 	// Owned fills list with the objects of that kind which belong to the custom
 	// resource, as the system's registration tells.
 	Owned(ctx context.Context, list client.ObjectList) error
+	// Neighbours fills list with all objects of that kind in the namespace of the
+	// custom resource, whoever made them. Only kinds may be asked for that are
+	// watched with Neighbours.
+	Neighbours(ctx context.Context, list client.ObjectList) error
 	// ConfigMap returns a ConfigMap in the namespace of the custom resource, or
 	// nil when there is none of that name. It must not be changed.
 	ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error)
@@ -51,6 +55,9 @@ type Watch struct {
 	Selector labels.Selector
 	// Owner tells to which custom resource an object belongs.
 	Owner OwnerFunc
+	// Neighbours tells that objects which belong to no custom resource matter too:
+	// a change of their spec wakes every custom resource in their namespace.
+	Neighbours bool
 }
 
 // Cached is a Reader over the operator's caches for one custom resource.
@@ -76,6 +83,11 @@ func (c Cached) Get(ctx context.Context, key types.NamespacedName, obj client.Ob
 // on it carry the uid as a precondition.
 func (c Cached) Owned(ctx context.Context, list client.ObjectList) error {
 	return c.Cache.List(ctx, list, client.InNamespace(c.Owner.Namespace), client.MatchingFields{OwnerIndex: c.Owner.Name})
+}
+
+// Neighbours implements Reader.
+func (c Cached) Neighbours(ctx context.Context, list client.ObjectList) error {
+	return c.Cache.List(ctx, list, client.InNamespace(c.Owner.Namespace))
 }
 
 // ConfigMap implements Reader.

@@ -19,16 +19,17 @@ func nodeLost(p *corev1.Pod) bool {
 	if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodRunning {
 		return false
 	}
-	unready, containers := false, false
+	ready, containers := conditionOf(p, corev1.PodReady), conditionOf(p, corev1.ContainersReady)
+	return ready.Status == corev1.ConditionFalse && ready.Reason == "" && containers.Status == corev1.ConditionTrue
+}
+
+func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range p.Status.Conditions {
-		switch c.Type {
-		case corev1.PodReady:
-			unready = c.Status == corev1.ConditionFalse && c.Reason == ""
-		case corev1.ContainersReady:
-			containers = c.Status == corev1.ConditionTrue
+		if c.Type == kind {
+			return c
 		}
 	}
-	return unready && containers
+	return corev1.PodCondition{}
 }
 
 // nodeCondition names the Pods whose node is not heard from. Their processes may

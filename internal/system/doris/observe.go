@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,6 +33,9 @@ type World struct {
 	FrontendClaims int
 	// Pods of each component, in the order of their names.
 	Pods map[string][]corev1.Pod
+	// Budgets are the disruption budgets of ours, by name, and OtherBudgets those that
+	// others made in the namespace.
+	Budgets, OtherBudgets map[string]*policyv1.PodDisruptionBudget
 	// ConfigMaps that the spec names; nil for one that does not exist.
 	ConfigMaps map[string]*corev1.ConfigMap
 	// Secrets that the spec names, and whether they exist.
@@ -58,6 +62,7 @@ func Watches() []observe.Watch {
 		{Object: &corev1.Secret{}, Selector: own, Owner: byReference},
 		{Object: &corev1.PersistentVolumeClaim{}, Selector: own, Owner: claimOwner},
 		{Object: &autoscalingv2.HorizontalPodAutoscaler{}, Selector: own, Owner: byReference},
+		{Object: &policyv1.PodDisruptionBudget{}, Selector: labels.Everything(), Owner: byReference, Neighbours: true},
 		{Object: &corev1.Pod{}, Selector: pods, Owner: func(o client.Object) string { return o.GetLabels()[dorisv1.LabelCluster] }},
 	}
 }
@@ -103,6 +108,9 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		return World{}, err
 	}
 	if err := observeClaims(ctx, r, dc, &w); err != nil {
+		return World{}, err
+	}
+	if err := observeBudgets(ctx, r, dc, &w); err != nil {
 		return World{}, err
 	}
 	refs := References(dc)

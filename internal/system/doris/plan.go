@@ -232,6 +232,7 @@ func (p planner) component(c Component, w workload, has content) error {
 	if err := p.carryOut(w, target, replicas); err != nil {
 		return err
 	}
+	p.budget(w, replicas)
 	p.sayContent(w, has)
 	p.reload(w)
 	return nil

@@ -37,6 +37,7 @@ func (p planner) removed() {
 			p.remove(c, set)
 		}
 	}
+	p.idleBudgets()
 }
 
 // remove takes the set of a component away when its members are out.

@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -190,6 +191,17 @@ func (v view) Owned(_ context.Context, list client.ObjectList) error {
 	return nil
 }
 
+func (v view) Neighbours(_ context.Context, list client.ObjectList) error {
+	into, ok := list.(*policyv1.PodDisruptionBudgetList)
+	if !ok {
+		return fmt.Errorf("neighbours: a list of %T", list)
+	}
+	for _, o := range v.List(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "shop") {
+		into.Items = append(into.Items, *o.(*policyv1.PodDisruptionBudget))
+	}
+	return nil
+}
+
 func (v view) ConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := v.Get(ctx, types.NamespacedName{Namespace: "shop", Name: name}, cm)
@@ -279,7 +291,9 @@ func (w *world) step(s plan.Step) error {
 		return w.store.Delete(keyOf(live), live.GetUID(), true)
 	}
 	if gone, is := s.(plan.Delete); is {
-		w.db.mayShrink(gone.Object.GetName(), 10, 0)
+		if _, set := gone.Object.(*appsv1.StatefulSet); set {
+			w.db.mayShrink(gone.Object.GetName(), 10, 0)
+		}
 		return w.store.Delete(keyOf(gone.Object), gone.Object.GetUID(), false)
 	}
 	if call, is := s.(plan.Call); is {
