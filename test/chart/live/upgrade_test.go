@@ -64,9 +64,9 @@ func TestRestartOnConfigChange(t *testing.T) {
 	}
 	h.same("toggle off", first, h.rolled("fairlead", "fairlead"))
 	op.sync("fairlead")
-	op.says(`"msg":"option is in force","option":"logLevel","from":"info","to":"debug"`)
-	op.says(`"msg":"option needs a restart of the operator","option":"workers","from":16,"to":4`)
-	op.says(`"level":"DEBUG"`)
+	op.says(`"option":"logLevel","from":"info","to":"debug"`)
+	op.says(`"msg":"option needs a restart of the operator","logger":"configuration","option":"workers","from":16,"to":4`)
+	op.says(`"level":"DEBUG`)
 	h.event("ConfigurationNeedsRestart", "workers")
 	op.end()
 
