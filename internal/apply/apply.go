@@ -164,9 +164,16 @@ func CheckOwner(owner, o client.Object) error {
 // object that is gone already is a success.
 func (w *Writer) Delete(ctx context.Context, step plan.Delete) error {
 	uid := step.Object.GetUID()
-	err := w.client.Delete(ctx, step.Object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	opts := []client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}
+	if step.Unwatched { // waiting to see it gone would begin to watch it
+		opts = append(opts, client.DisableReadYourWritesConsistency)
+	}
+	err := w.client.Delete(ctx, step.Object, opts...)
 	if err := client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("deleting %s: %w", step.Target(), err)
+	}
+	if step.Unwatched {
+		return nil
 	}
 	gvk, err := w.client.GroupVersionKindFor(step.Object)
 	if err != nil {

@@ -3,7 +3,9 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -77,6 +79,23 @@ func getClaim(ctx context.Context, r client.Reader, key types.NamespacedName) (*
 	}
 	claim.ManagedFields = nil
 	return claim, nil
+}
+
+// Revisions implements Reader.
+func (d Direct) Revisions(ctx context.Context, set *appsv1.StatefulSet) ([]appsv1.ControllerRevision, error) {
+	return getRevisions(ctx, d.Client, set)
+}
+
+func getRevisions(ctx context.Context, r client.Reader, set *appsv1.StatefulSet) ([]appsv1.ControllerRevision, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(c appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(&c, set) }), nil
 }
 
 func getConfigMap(ctx context.Context, r client.Reader, key types.NamespacedName) (*corev1.ConfigMap, error) {

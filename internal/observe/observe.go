@@ -11,6 +11,7 @@ package observe
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -39,6 +40,9 @@ type Reader interface {
 	// Claim returns a claim that a user made, in the namespace of the custom
 	// resource, or nil when there is none of that name. It must not be changed.
 	Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error)
+	// Revisions returns the ControllerRevisions of a StatefulSet. They are not
+	// watched: each call is a request.
+	Revisions(ctx context.Context, set *appsv1.StatefulSet) ([]appsv1.ControllerRevision, error)
 }
 
 // OwnerIndex is the name of the cache index by which owned objects are found.
@@ -103,4 +107,9 @@ func (c Cached) Secret(ctx context.Context, name string) (*metav1.PartialObjectM
 // Claim implements Reader.
 func (c Cached) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	return c.References.Claim(ctx, types.NamespacedName{Namespace: c.Owner.Namespace, Name: name})
+}
+
+// Revisions implements Reader.
+func (c Cached) Revisions(ctx context.Context, set *appsv1.StatefulSet) ([]appsv1.ControllerRevision, error) {
+	return getRevisions(ctx, c.References.refs.live, set)
 }

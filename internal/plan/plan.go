@@ -191,7 +191,10 @@ type Disown struct {
 // Delete removes one object, only if it still is the one that was observed.
 type Delete struct {
 	Object client.Object
-	Reason string
+	// Unwatched tells that the kind is not watched, so that nothing shows when the
+	// object is gone.
+	Unwatched bool
+	Reason    string
 }
 
 // Evict asks the API server to evict a Pod, so that disruption budgets are

@@ -42,6 +42,9 @@ type World struct {
 	Secrets map[string]bool
 	// Claims that the spec names; nil for one that does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Revisions are the ControllerRevisions of each set; nil unless they were asked
+	// for, to see what nothing names any more.
+	Revisions map[string][]appsv1.ControllerRevision
 	// Nodes is what the nodes of Pods said of their settings, of those that had to
 	// be asked.
 	Nodes map[string]NodeReport
@@ -137,6 +140,9 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 			return World{}, err
 		}
 		w.Claims[name] = claim
+	}
+	if err := observeRevisions(ctx, r, dc, &w); err != nil {
+		return World{}, err
 	}
 	s.observeNodes(ctx, dc, &w)
 	s.observeDatabase(ctx, dc, &w)

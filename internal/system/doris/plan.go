@@ -34,6 +34,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if refused(findings) {
 		return p.build.Plan()
 	}
+	p.prune(contents)
 	for _, secret := range objects.Secrets {
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")
 	}

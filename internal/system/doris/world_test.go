@@ -69,7 +69,7 @@ type world struct {
 	// broken Pods never become ready, nor do those with an image that holds "bad".
 	broken map[string]bool
 	// lost Pods are on a node that nobody hears from.
-	lost map[string]bool
+	lost   map[string]bool
 	served bool // a frontend was ready at some time
 	ready  map[string]bool
 	evicts []string
@@ -227,6 +227,16 @@ func (v view) Claim(ctx context.Context, name string) (*corev1.PersistentVolumeC
 		return nil, nil
 	}
 	return claim, err
+}
+
+func (v view) Revisions(_ context.Context, set *appsv1.StatefulSet) ([]appsv1.ControllerRevision, error) {
+	var out []appsv1.ControllerRevision
+	for _, o := range v.List(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), "shop") {
+		if metav1.IsControlledBy(o, set) {
+			out = append(out, *o.(*appsv1.ControllerRevision))
+		}
+	}
+	return out, nil
 }
 
 // plan observes a view and plans, twice, and holds that both are the same.
@@ -441,6 +451,17 @@ func (w *world) controllers() {
 			if strings.HasPrefix(p.Name, set.Name+"-") && ordinalOf(p.Name) >= int(*set.Spec.Replicas) && p.DeletionTimestamp == nil {
 				w.must(w.store.Delete(keyOf(&p), p.UID, true))
 			}
+		}
+		revision := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: set.Namespace, Name: seen.Status.UpdateRevision,
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: set.Name, UID: set.UID, Controller: new(true)}},
+			},
+			Data: runtime.RawExtension{Raw: text},
+		}
+		if w.store.Now().Get(keyOf(revision)) == nil {
+			_, err := w.store.Create(revision, "kube-controller-manager")
+			w.must(err)
 		}
 		for n := range int(*set.Spec.Replicas) {
 			pod := podOf(seen, n)
