@@ -32,6 +32,9 @@ type membersAnswer struct {
 type Database interface {
 	// Members lists the members, and counts unhealthy tablets where that is asked.
 	Members(ctx context.Context, at databaseAddress, health bool) (membersAnswer, error)
+	// MayDecommission tells why backends cannot be decommissioned together; it says
+	// nothing where the database does not tell.
+	MayDecommission(ctx context.Context, at databaseAddress, members []client.Node) error
 	// ChangeMember carries one statement out.
 	ChangeMember(ctx context.Context, at databaseAddress, change client.MemberChange, member client.Node) error
 }
@@ -168,6 +171,9 @@ type changeMember struct {
 	// pod is the Pod of the member.
 	pod    string
 	member client.Node
+	// together are the backends that are to be decommissioned with it: none is
+	// before all can be.
+	together []client.Node
 	// drained lets a backend go only when it holds nothing.
 	drained bool
 }
@@ -214,6 +220,11 @@ func (a *asker) changeIfNeeded(ctx context.Context, db Database, o changeMember)
 	if err != nil || !needed {
 		return err
 	}
+	if len(o.together) > 0 {
+		if err := db.MayDecommission(ctx, o.at, o.together); err != nil {
+			return err
+		}
+	}
 	return db.ChangeMember(ctx, o.at, o.change, o.member)
 }
 
@@ -224,31 +235,40 @@ func (o changeMember) needed(now membersAnswer) (bool, error) {
 	if o.change == client.DropObserver {
 		for i := range now.frontends {
 			if f := &now.frontends[i]; frontendAddress(f) == key {
-				if f.IsMaster || f.Role != "OBSERVER" {
-					return false, fmt.Errorf("%s is no observer but a %s", key, strings.ToLower(f.Role))
-				}
-				return true, nil
+				return observes(f)
 			}
 		}
 		return false, nil
 	}
 	for i := range now.backends {
-		b := &now.backends[i]
-		if addressOf(b) != key {
-			continue
+		if b := &now.backends[i]; addressOf(b) == key {
+			return o.neededBy(b)
 		}
-		switch o.change {
-		case client.AddBackend:
-			return false, nil
-		case client.Decommission:
-			return !b.Decommissioned, nil
-		case client.CancelDecommission:
-			return b.Decommissioned, nil
-		}
-		if o.drained && !drained(b) {
-			return false, fmt.Errorf("%s holds tablets again", key)
-		}
-		return true, nil
 	}
 	return o.change == client.AddBackend, nil
+}
+
+// observes holds that a frontend that is taken out has no vote.
+func observes(f *client.Frontend) (bool, error) {
+	if f.IsMaster || f.Role != "OBSERVER" {
+		return false, fmt.Errorf("%s is no observer but a %s", frontendAddress(f), strings.ToLower(f.Role))
+	}
+	return true, nil
+}
+
+// neededBy tells whether a backend that is registered is to be changed.
+func (o changeMember) neededBy(b *client.Backend) (bool, error) {
+	switch o.change {
+	case client.AddBackend, client.DropObserver:
+		return false, nil
+	case client.Decommission:
+		return !b.Decommissioned, nil
+	case client.CancelDecommission:
+		return b.Decommissioned, nil
+	case client.ForceDropBackend:
+	}
+	if o.drained && !drained(b) {
+		return false, fmt.Errorf("%s holds tablets again", addressOf(b))
+	}
+	return true, nil
 }

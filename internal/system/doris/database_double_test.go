@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -25,6 +22,8 @@ type databaseDouble struct {
 	registered   map[string]bool // UIDs of Pods that have registered themselves
 	// keep leaves drained backends in the list; stuck moves no tablet.
 	keep, stuck bool
+	// silent does not say beforehand whether backends can be decommissioned.
+	silent bool
 	// failing is what is answered; losing executes the next statement and answers
 	// nothing.
 	failing error
@@ -139,11 +138,25 @@ func (d *databaseDouble) Members(_ context.Context, at databaseAddress, _ bool) 
 	return membersAnswer{frontends: slices.Clone(d.frontends), backends: slices.Clone(d.backends), health: client.TabletHealth{ReplicaMissing: &d.unhealthy}}, nil
 }
 
+func (d *databaseDouble) MayDecommission(_ context.Context, _ databaseAddress, members []client.Node) error {
+	left := 0
+	for i := range d.backends {
+		b := &d.backends[i]
+		if !b.Decommissioned && !slices.ContainsFunc(members, func(m client.Node) bool { return m.Host == b.Host }) {
+			left++
+		}
+	}
+	if left < d.replication && !d.silent {
+		return fmt.Errorf("insufficient backends: %d are left, and table shop.orders needs %d", left, d.replication)
+	}
+	return nil
+}
+
 func (d *databaseDouble) ChangeMember(_ context.Context, _ databaseAddress, change client.MemberChange, member client.Node) error {
 	if d.failing != nil {
 		return d.failing
 	}
-	d.statements = append(d.statements, string(change)+" "+strings.SplitN(member.Host, ".", 2)[0])
+	d.statements = append(d.statements, string(change)+" "+podOfHost(member.Host))
 	if err := d.carryOut(change, member); err != nil {
 		return err
 	}
@@ -155,7 +168,7 @@ func (d *databaseDouble) ChangeMember(_ context.Context, _ databaseAddress, chan
 }
 
 func (d *databaseDouble) carryOut(change client.MemberChange, member client.Node) error {
-	pod := strings.SplitN(member.Host, ".", 2)[0]
+	pod := podOfHost(member.Host)
 	b := d.row(pod)
 	if change == client.DropObserver {
 		d.frontends = slices.DeleteFunc(d.frontends, func(f client.Frontend) bool { return f.Host == member.Host })
@@ -248,12 +261,12 @@ func (w *world) podNames(kind string) []string {
 	return out
 }
 
-func (w *world) pod(name string) *corev1.Pod {
-	p, _ := w.store.Now().Get(keyOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}})).(*corev1.Pod)
-	return p
-}
-
 // moving tells whether a backend is on its way out.
 func (d *databaseDouble) moving() bool {
 	return d != nil && len(leaveRecords(d.world.set("doris-be"), d.world.pods())) > 0
+}
+
+func podOfHost(host string) string {
+	pod, _, _ := strings.Cut(host, ".")
+	return pod
 }

@@ -87,6 +87,24 @@ func (r reached) Members(ctx context.Context, at databaseAddress, health bool) (
 	return answer, err
 }
 
+// MayDecommission implements Database.
+func (r reached) MayDecommission(ctx context.Context, at databaseAddress, members []client.Node) error {
+	doris, node, frontends, err := r.master(ctx, at)
+	if err != nil {
+		return err
+	}
+	for _, f := range frontends {
+		if !f.IsMaster || f.HTTPPort == 0 {
+			continue
+		}
+		err := doris.MayDecommission(ctx, client.Node{Host: node.Host, Port: f.HTTPPort}, members)
+		if errors.Is(err, client.ErrRefused) {
+			return err
+		}
+	}
+	return nil // the statement itself is refused where it must be
+}
+
 // ChangeMember implements Database.
 func (r reached) ChangeMember(ctx context.Context, at databaseAddress, change client.MemberChange, member client.Node) error {
 	doris, node, _, err := r.master(ctx, at)

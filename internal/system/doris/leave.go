@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -131,41 +132,54 @@ func (p planner) leaverOf(kind dorisv1.ComponentType, set *appsv1.StatefulSet, o
 // writeLeaving plans the records of members, on the set and on their Pods, and takes
 // those of others away. It tells whether something is to be written.
 func (p planner) writeLeaving(kind dorisv1.ComponentType, set *appsv1.StatefulSet, records map[string]leaveRecord, consented bool) bool {
-	wrote := false
-	if text := set.Annotations[meta.AnnotationLeaving]; len(records) > 0 && text != jsonOf(records) || len(records) == 0 && text != "" {
-		annotations := map[string]any{meta.AnnotationLeaving: nil}
-		if len(records) > 0 {
-			annotations[meta.AnnotationLeaving] = jsonOf(records)
-		}
-		if consented {
-			annotations[meta.AnnotationConsents] = fmt.Sprint(plan.Consents(set) + 1)
-		}
-		p.recordLeaving(plan.RefOf(typed(set)), plan.Patch{
-			Object: set, Manager: FieldManager, Reason: "record which members leave the database",
-			Fields: map[string]any{"metadata": map[string]any{"annotations": annotations}},
-		})
-		wrote = true
-		p.leave.wrote[kind] = true
-	}
+	wrote := p.writeOnSet(kind, set, records, consented)
 	pods := p.world.Pods[string(kind)]
 	for i := range pods {
-		pod := &pods[i]
-		record, leaves := records[pod.Name]
-		text := pod.Annotations[meta.AnnotationLeaving]
-		if pod.DeletionTimestamp != nil || leaves && text == jsonOf(record) || !leaves && text == "" {
+		wanted, differs := p.onPod(&pods[i], records)
+		if !differs {
 			continue
 		}
-		var value any
-		if leaves {
-			value = jsonOf(record)
-		}
-		p.recordLeaving(plan.RefOf(podRef(pod)), plan.Patch{
-			Object: pod, Manager: FieldManager, Reason: "record that it leaves the database, or stays",
-			Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationLeaving: value}}},
+		p.recordLeaving(plan.RefOf(podRef(&pods[i])), plan.Patch{
+			Object: &pods[i], Manager: FieldManager, Reason: "record that it leaves the database, or stays",
+			Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationLeaving: wanted}}},
 		})
 		wrote = true
 	}
 	return wrote
+}
+
+// writeOnSet plans the records of all members on their set.
+func (p planner) writeOnSet(kind dorisv1.ComponentType, set *appsv1.StatefulSet, records map[string]leaveRecord, consented bool) bool {
+	text, wanted := set.Annotations[meta.AnnotationLeaving], ""
+	annotations := map[string]any{meta.AnnotationLeaving: nil}
+	if len(records) > 0 {
+		wanted = jsonOf(records)
+		annotations[meta.AnnotationLeaving] = wanted
+	}
+	if text == wanted {
+		return false
+	}
+	if consented {
+		annotations[meta.AnnotationConsents] = strconv.Itoa(plan.Consents(set) + 1)
+	}
+	p.recordLeaving(plan.RefOf(typed(set)), plan.Patch{
+		Object: set, Manager: FieldManager, Reason: "record which members leave the database",
+		Fields: map[string]any{"metadata": map[string]any{"annotations": annotations}},
+	})
+	p.leave.wrote[kind] = true
+	return true
+}
+
+// onPod is what a Pod shall remember, nil for nothing, and whether it differs. One
+// that is going is left alone.
+func (p planner) onPod(pod *corev1.Pod, records map[string]leaveRecord) (wanted any, differs bool) {
+	record, leaves := records[pod.Name]
+	text := ""
+	if leaves {
+		text = jsonOf(record)
+		wanted = text
+	}
+	return wanted, pod.DeletionTimestamp == nil && pod.Annotations[meta.AnnotationLeaving] != text
 }
 
 func (p planner) recordLeaving(on plan.Ref, patch plan.Patch) {

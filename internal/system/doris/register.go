@@ -106,23 +106,27 @@ func (p planner) reportMembers(kind dorisv1.ComponentType, before, now *dorisv1.
 	}
 	records := leaveRecords(set, p.world.Pods[string(kind)])
 	for _, name := range sortedKeys(records) {
-		l := p.leaverOf(kind, set, ordinalOf(name))
 		out := dorisv1.LeavingInstance{Name: name, Since: metav1.NewTime(records[name].Since.UTC())}
-		if l.row != nil {
+		if l := p.leaverOf(kind, set, ordinalOf(name)); l.row != nil {
 			out.Tablets = l.row.TabletNum
 		}
 		now.LeavingInstances = append(now.LeavingInstances, out)
 	}
+	if !slices.Contains(backendKinds, kind) {
+		return
+	}
 	for n := range int(*set.Spec.Replicas) {
 		name := fmt.Sprintf("%s-%d", set.Name, n)
-		known := before != nil && slices.Contains(before.RegisteredInstances, name)
-		if db := p.world.Database; !known && db != nil && db.Known && kind != dorisv1.ComponentFE {
-			known = !p.leaverOf(kind, set, n).gone()
-		}
-		if known && kind != dorisv1.ComponentFE {
+		if before != nil && slices.Contains(before.RegisteredInstances, name) || p.knows(kind, set, n) {
 			now.RegisteredInstances = append(now.RegisteredInstances, name)
 		}
 	}
+}
+
+// knows tells whether the database says that it knows a member.
+func (p planner) knows(kind dorisv1.ComponentType, set *appsv1.StatefulSet, ordinal int) bool {
+	db := p.world.Database
+	return db != nil && db.Known && !p.leaverOf(kind, set, ordinal).gone()
 }
 
 // membersCondition says which members and Pods do not belong together, and why
@@ -189,4 +193,3 @@ func (p planner) orphans(kind dorisv1.ComponentType) []string {
 	}
 	return out
 }
-

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,11 +27,21 @@ func (w *world) objectNames(kind string) []string {
 	return out
 }
 
+// withComputeNodes is three by three with compute nodes beside them.
+func withComputeNodes(n int) string {
+	nodes := fmt.Sprintf("  cnSpec: {replicas: %d, image: \"apache/doris:be-1\", configMapInfo: {configMapName: cn-conf}}\n  beSpec:", n)
+	return strings.Replace(threeByThree, "  beSpec:", nodes, 1) + `---
+kind: ConfigMap
+metadata: {name: cn-conf}
+data: {be.conf: "be_node_role = computation\n"}
+`
+}
+
 var frontendServices = []string{"doris-fe-internal", "doris-fe-service"}
 
 func TestRemovedComponents(t *testing.T) {
 	t.Run("compute nodes leave the database, then their objects go", func(t *testing.T) {
-		w := memberCluster(t, strings.Replace(threeByThree, "  beSpec:", "  cnSpec: {replicas: 2, image: \"apache/doris:be-1\"}\n  beSpec:", 1))
+		w := memberCluster(t, withComputeNodes(2))
 		if got := len(w.db.backends); got != 5 {
 			t.Fatalf("%d backends are registered", got)
 		}
@@ -48,7 +59,7 @@ func TestRemovedComponents(t *testing.T) {
 		}
 	})
 	t.Run("compute nodes are fewer", func(t *testing.T) {
-		w := memberCluster(t, strings.Replace(threeByThree, "  beSpec:", "  cnSpec: {replicas: 3, image: \"apache/doris:be-1\"}\n  beSpec:", 1))
+		w := memberCluster(t, withComputeNodes(3))
 		w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec.Replicas = new(int32(1)) })
 		w.lives()
 		w.statements(t, "DROPP BACKEND doris-cn-1", "DROPP BACKEND doris-cn-2")

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -184,8 +185,7 @@ func (p planner) recordOf(s *scaling, l leaver) leaveRecord {
 func (p planner) writes(s *scaling) bool {
 	pods := p.world.Pods[string(s.kind)]
 	for i := range pods {
-		record, leaves := s.records[pods[i].Name]
-		if leaves && pods[i].DeletionTimestamp == nil && pods[i].Annotations[meta.AnnotationLeaving] != jsonOf(record) {
+		if _, differs := p.onPod(&pods[i], s.records); differs {
 			return true
 		}
 	}
@@ -198,42 +198,77 @@ func (p planner) statements(s *scaling) bool {
 	var left, refused []string
 	empty := true
 	for _, l := range s.leavers {
-		switch {
-		case l.gone():
+		if l.gone() {
 			continue
-		case s.policy == dorisv1.ScaleInDrop && l.frontend == nil:
-			refused = append(refused, p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node()}, "taken out of the database with what it holds"))
-		case l.frontend != nil:
-			refused = append(refused, p.ask(l, changeMember{change: client.DropObserver, member: l.record.node()}, "taken out of the database"))
-		case !l.row.Decommissioned:
-			if why := p.unsafe(s); why != "" {
-				left = append(left, l.name+" waits, since "+why)
-				break
-			}
-			refused = append(refused, p.ask(l, changeMember{change: client.Decommission, member: l.record.node()}, "its tablets are moved to the backends that stay"))
+		}
+		message, no := p.statement(s, l)
+		if left = append(left, cmp.Or(message, stillThere(l))); no != "" {
+			refused = append(refused, no)
 		}
 		empty = empty && l.row != nil && drained(l.row)
-		left = append(left, stillThere(l))
 	}
 	if len(left) == 0 {
 		return true
 	}
 	if empty { // all at once: until then each can come back as it was
-		for _, l := range s.leavers {
-			if !l.gone() {
-				refused = append(refused, p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node(), drained: true}, "it holds no tablet any more and is taken out of the database"))
-			}
+		refused = p.dropDrained(s)
+	}
+	still := strings.Join(left, ", ")
+	reason, message, said := meta.ReasonMembersLeaving, "leaving the database: "+still, s.how()+" ("+still+")"
+	if len(refused) > 0 {
+		reason = meta.ReasonScaleInRefused
+		message = fmt.Sprintf("the database refuses: %s. Mend that, or put %s.replicas back to %d", strings.Join(slices.Compact(refused), "; "), fieldOf(s.kind), s.has)
+		said = message
+	}
+	p.noteScaleIn(s, reason, said)
+	p.waits(s, reason, message)
+	return false
+}
+
+// statement plans what is to be said about one member: message tells why nothing can
+// be said now, refused what the database answered a moment ago.
+func (p planner) statement(s *scaling, l leaver) (message, refused string) {
+	o := changeMember{member: l.record.node()}
+	switch {
+	case l.frontend != nil:
+		o.change = client.DropObserver
+		return "", p.ask(l, o, "taken out of the database")
+	case s.policy == dorisv1.ScaleInDrop:
+		o.change = client.ForceDropBackend
+		return "", p.ask(l, o, "taken out of the database with what it holds")
+	case l.row.Decommissioned:
+		return "", ""
+	}
+	if why := p.unsafe(s); why != "" {
+		return l.name + " waits, since " + why, ""
+	}
+	o.change, o.together = client.Decommission, s.together()
+	return "", p.ask(l, o, "its tablets are moved to the backends that stay")
+}
+
+// dropDrained takes the backends out that hold nothing any more.
+func (p planner) dropDrained(s *scaling) (refused []string) {
+	for _, l := range s.leavers {
+		if l.gone() {
+			continue
+		}
+		o := changeMember{change: client.ForceDropBackend, member: l.record.node(), drained: true}
+		if no := p.ask(l, o, "it holds no tablet any more and is taken out of the database"); no != "" {
+			refused = append(refused, no)
 		}
 	}
-	if refused = slices.DeleteFunc(refused, func(r string) bool { return r == "" }); len(refused) > 0 {
-		said := fmt.Sprintf("the database refuses: %s. Mend that, or put spec.%sSpec.replicas back to %d", strings.Join(slices.Compact(refused), "; "), s.kind, s.has)
-		p.noteScaleIn(s, meta.ReasonScaleInRefused, said)
-		p.waits(s, meta.ReasonScaleInRefused, said)
-		return false
+	return refused
+}
+
+// together are the backends that are still to be decommissioned.
+func (s *scaling) together() []client.Node {
+	var out []client.Node
+	for _, l := range s.leavers {
+		if l.row != nil && !l.row.Decommissioned {
+			out = append(out, l.record.node())
+		}
 	}
-	p.noteScaleIn(s, meta.ReasonMembersLeaving, s.how()+" ("+strings.Join(left, ", ")+")")
-	p.waits(s, meta.ReasonMembersLeaving, "leaving the database: "+strings.Join(left, ", "))
-	return false
+	return out
 }
 
 func stillThere(l leaver) string {
@@ -267,72 +302,20 @@ func (p planner) consentsToDrop(s *scaling) bool {
 	}})
 }
 
-// unsafe tells why members cannot be taken out as things are.
-func (p planner) unsafe(s *scaling) string {
-	for _, l := range s.leavers {
-		switch {
-		case l.unclear:
-			return "the database has two members that may be " + l.name
-		case l.gone() && !l.recorded && l.pod != nil && len(p.strangers()) > 0 && s.kind != dorisv1.ComponentFE:
-			return fmt.Sprintf("the database does not know %s, unless it is one of %s", l.name, strings.Join(p.strangers(), ", "))
-		case !l.recorded && l.row != nil && l.row.Decommissioned && !s.named(l):
-			return l.name + " is being decommissioned by somebody else: wait until it is gone, or cancel that"
+// rollThenWait replaces Pods that are to be replaced, unless a set is another one
+// after this plan, and says then what is waited for of members that come and go:
+// what a person has to see to first.
+func (p planner) rollThenWait() error {
+	if len(p.leave.wrote) == 0 {
+		if err := p.roll(); err != nil {
+			return err
 		}
 	}
-	if s.kind == dorisv1.ComponentFE {
-		return p.unsafeObservers(s)
-	}
-	if s.policy == dorisv1.ScaleInDrop {
-		return ""
-	}
-	return p.unsafeTablets(s)
-}
-
-// named tells whether there is a record of a member, if for another policy.
-func (s *scaling) named(l leaver) bool {
-	r, has := s.records[l.name]
-	return has && r.Member == l.address()
-}
-
-// unsafeTablets tells why the tablets of backends cannot be moved to those that stay.
-func (p planner) unsafeTablets(s *scaling) string {
-	if s.want == 0 {
-		return "no backend would be left to move the tablets to"
-	}
-	for _, l := range s.stayers {
-		switch {
-		case l.row == nil:
-			return l.name + ", which stays, is not registered in the database"
-		case !l.row.Alive:
-			return l.name + ", which stays, does not answer the master"
-		case l.row.Decommissioned && !s.named(l):
-			return l.name + ", which stays, is being decommissioned by somebody else"
-		}
-	}
-	h := p.world.Database.Health
-	if n := count(h.Unrecoverable); n > 0 {
-		return fmt.Sprintf("%d tablets have no healthy copy left and could not be moved; repair or drop them first", n)
-	}
-	if n := count(h.ReplicaMissing) + count(h.VersionMissing); n > 0 {
-		return fmt.Sprintf("%d tablets lack a healthy copy; they are repaired first", n)
-	}
-	return ""
-}
-
-func count(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
-}
-
-// waitForMembers says what is waited for when all else is planned, what a person has
-// to see to first.
-func (p planner) waitForMembers() {
 	slices.SortStableFunc(p.leave.waits, func(a, b plan.Wait) int { return btoi(b.Person) - btoi(a.Person) })
 	for _, w := range p.leave.waits {
 		p.build.Wait(w)
 	}
+	return nil
 }
 
 func btoi(b bool) int {

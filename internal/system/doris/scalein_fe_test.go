@@ -32,7 +32,7 @@ func (w *world) onlyFrontends(t *testing.T, want ...string) {
 	}
 	var members []string
 	for _, f := range w.db.frontends {
-		members = append(members, strings.SplitN(f.Host, ".", 2)[0])
+		members = append(members, podOfHost(f.Host))
 	}
 	if diff := cmp.Diff(want, members); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)

@@ -26,7 +26,8 @@ func TestBackendsDoNotLeave(t *testing.T) {
 		kind, says string
 		statements []string
 	}{
-		{"below the largest replication number", 2, func(*world) {}, meta.ConditionStalled, "it will cause insufficient backends: table shop.orders needs 3, 2 are left", []string{"DECOMMISSION BACKEND doris-be-4", "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-2"}},
+		{"below the largest replication number", 2, func(*world) {}, meta.ConditionStalled, "insufficient backends: 2 are left, and table shop.orders needs 3", nil},
+		{"below the largest replication number, which is said by the statement alone", 2, func(w *world) { w.db.silent = true }, meta.ConditionStalled, "it will cause insufficient backends: table shop.orders needs 3, 2 are left", []string{"DECOMMISSION BACKEND doris-be-4", "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-2"}},
 		{"while one that stays is dead", 3, func(w *world) { w.broken["doris-be-1"] = true }, meta.ConditionReconciling, "doris-be-1, which stays, does not answer the master", nil},
 		{"while tablets lack a healthy copy", 3, func(w *world) { w.db.unhealthy = 7 }, meta.ConditionReconciling, "7 tablets lack a healthy copy", nil},
 		{"while one that stays is being decommissioned by somebody else", 3, func(w *world) {

@@ -69,7 +69,7 @@ func (w *world) only(t *testing.T, want ...string) {
 	}
 	var members []string
 	for _, b := range w.db.backends {
-		members = append(members, strings.SplitN(b.Host, ".", 2)[0])
+		members = append(members, podOfHost(b.Host))
 	}
 	slices.Sort(members)
 	if diff := cmp.Diff(want, members); diff != "" {

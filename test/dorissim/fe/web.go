@@ -2,8 +2,11 @@ package fe
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/conf"
 	"github.com/fairlead-dev/fairlead/test/dorissim/fault"
@@ -23,6 +26,7 @@ func (n *Node) webHandler() http.Handler {
 	mux.HandleFunc("GET /api/health", n.health)
 	mux.HandleFunc("GET /api/bootstrap", n.bootstrap)
 	mux.HandleFunc("/api/_set_config", n.webSetConfig)
+	mux.HandleFunc("GET /api/check_decommission", n.checkDecommission)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		online, total := n.countBackends()
 		reply(w, map[string]int{"doris_fe_backends_alive": online, "doris_fe_backends": total})
@@ -72,6 +76,30 @@ func (n *Node) bootstrap(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply(w, envelope{Msg: "success", Data: data})
+}
+
+// checkDecommission tells which backends could be decommissioned: all of those that are named, or none.
+func (n *Node) checkDecommission(w http.ResponseWriter, r *http.Request) {
+	if !n.webAdmin(r) {
+		w.Header().Set("WWW-Authenticate", `Basic realm=""`)
+		reply(w, envelope{Msg: "Unauthorized", Code: 401, Data: "Access denied; need the ADMIN privilege"})
+		return
+	}
+	members := strings.Split(r.URL.Query().Get("host_ports"), ",")
+	state, left := n.quorum.View(), 0
+	for _, b := range state.Backends {
+		if !b.Decommissioned && !slices.Contains(members, b.Addr()) {
+			left++
+		}
+	}
+	for _, p := range state.Tablets() {
+		if p.Table.ReplicationNum > left {
+			reply(w, envelope{Msg: "Error", Code: 1, Data: fmt.Sprintf("insufficient backends: table %s.%s needs %d, %d are left",
+				p.Database.Name, p.Table.Name, p.Table.ReplicationNum, left)})
+			return
+		}
+	}
+	reply(w, envelope{Msg: "OK", Data: members})
 }
 
 // webSetConfig changes settings of this frontend, and with persist=true writes them to fe_custom.conf. The earlier

@@ -2,6 +2,10 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -63,4 +67,50 @@ func (d *Doris) ChangeMember(ctx context.Context, at Node, change MemberChange, 
 	}
 	_, err := d.query(ctx, at, st)
 	return err
+}
+
+// MayDecommission asks a frontend over its HTTP port whether backends can be
+// decommissioned, all of them: whether those that are left have the room for their
+// tablets, and are enough for every table's copies. A refusal is an error of the
+// kind ErrRefused. Any other error means that the frontend does not say; versions
+// differ in that.
+func (d *Doris) MayDecommission(ctx context.Context, at Node, members []Node) error {
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		names = append(names, m.String())
+	}
+	r := request{
+		op: "ask whether backends can be decommissioned", method: http.MethodGet, path: "/api/check_decommission",
+		query: url.Values{"host_ports": {strings.Join(names, ",")}},
+	}
+	unsaid := &Error{Op: r.op, Node: at, Kind: ErrAnswer}
+	v, err := d.frontendCall(ctx, at, r)
+	if e, is := err.(*Error); is && e.Kind == ErrRefused && e.Code > 0 { //nolint:errorlint // our own, never wrapped
+		unsaid.Code, unsaid.Text = e.Code, e.Text // an HTTP status: no such call
+		return unsaid
+	}
+	if err != nil {
+		return err
+	}
+	refused := &Error{Op: r.op, Node: at, Kind: ErrRefused}
+	if *v.Code != 0 {
+		text, _ := scalar(v.Data)
+		refused.Text = d.say(v.Msg+": "+text, nil)
+		return refused
+	}
+	var may []string
+	if json.Unmarshal(v.Data, &may) != nil {
+		return unsaid
+	}
+	var missing []string
+	for _, name := range names {
+		if !slices.Contains(may, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		refused.Text = d.say("not "+strings.Join(missing, ", "), nil)
+		return refused
+	}
+	return nil
 }
