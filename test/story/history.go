@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 )
 
 // History is all that happened to the Pods, StatefulSets and claims of one
@@ -25,7 +26,8 @@ import (
 //   - a StatefulSet of backends appears before a frontend was ever ready;
 //   - a Pod goes while another is missing or not ready, unless the one that
 //     goes cannot serve itself;
-//   - a StatefulSet gets fewer replicas;
+//   - a StatefulSet gets fewer replicas, and does not say of a Pod that goes that
+//     its member has left;
 //   - a claim is deleted.
 type History struct {
 	mu     sync.Mutex
@@ -142,7 +144,8 @@ func (h *History) sorted() []happening {
 type replayed struct {
 	pods     map[string]*corev1.Pod
 	replicas map[string]int32
-	served   map[string]bool // clusters of which a frontend was ever ready
+	leaving  map[string]string // what sets say of members that leave
+	served   map[string]bool   // clusters of which a frontend was ever ready
 	broken   []string
 }
 
@@ -153,7 +156,7 @@ func (h *History) replay() []string {
 	if h.deletes > 0 {
 		h.events = events[:h.deletes]
 	}
-	w := replayed{pods: map[string]*corev1.Pod{}, replicas: map[string]int32{}, served: map[string]bool{}}
+	w := replayed{pods: map[string]*corev1.Pod{}, replicas: map[string]int32{}, leaving: map[string]string{}, served: map[string]bool{}}
 	for _, e := range h.sorted() {
 		switch o := e.object.(type) {
 		case *corev1.Pod:
@@ -194,6 +197,11 @@ func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 // ready, or could not serve itself.
 func (w *replayed) mayGo(p *corev1.Pod) {
 	cluster := p.Labels[dorisv1.LabelCluster]
+	set, ordinal := cluster+"-"+p.Labels[dorisv1.LabelComponent], 0
+	wanted, known := w.replicas[set]
+	if _, err := fmt.Sscanf(p.Name, set+"-%d", &ordinal); err == nil && known && int32(ordinal) >= wanted {
+		return // its member has left
+	}
 	present := map[string]int32{}
 	var others []string
 	for _, o := range w.pods {
@@ -232,10 +240,13 @@ func (w *replayed) set(kind watch.EventType, set *appsv1.StatefulSet) {
 		n = *set.Spec.Replicas
 	}
 	before, known := w.replicas[set.Name]
-	if known && n < before {
-		w.sayf("%s went from %d to %d replicas", set.Name, before, n)
+	for i := n; known && i < before; i++ {
+		if !strings.Contains(w.leaving[set.Name], fmt.Sprintf(`"%s-%d":`, set.Name, i)) {
+			w.sayf("%s went from %d to %d replicas", set.Name, before, n)
+			break
+		}
 	}
-	w.replicas[set.Name] = n
+	w.replicas[set.Name], w.leaving[set.Name] = n, set.Annotations[meta.AnnotationLeaving]
 	cluster, isBackend := strings.CutSuffix(set.Name, "-be")
 	if !known && isBackend && !w.served[cluster] && set.Annotations["test/external-frontends"] == "" {
 		w.sayf("%s was made before a frontend served", set.Name)

@@ -38,6 +38,8 @@ type Options struct {
 	Now    func() time.Time
 	Faults *fault.Set
 	Log    *slog.Logger
+	// Transport carries calls to other nodes; nil is the usual one.
+	Transport http.RoundTripper
 }
 
 // DefaultGrace is how long a stopping backend waits for running reads unless be.conf says otherwise. The real one
@@ -91,7 +93,7 @@ func Open(opt Options) (*Node, error) {
 	}
 	n := &Node{
 		opt: opt, custom: custom, store: s, start: opt.Now(), values: values, clusterID: id,
-		client: &http.Client{Timeout: 10 * time.Second}, noticed: make(chan struct{}),
+		client: &http.Client{Timeout: 10 * time.Second, Transport: opt.Transport}, noticed: make(chan struct{}),
 		killed:    make(chan struct{}),
 		listeners: map[string]net.Listener{},
 	}

@@ -27,9 +27,12 @@ const (
 	WrongPassword Kind = "wrong-password"
 	// UnhealthyTablets makes the FE count every tablet as unhealthy.
 	UnhealthyTablets Kind = "unhealthy-tablets"
+	// LoseAnswer lets the FE carry out the next ALTER SYSTEM or CANCEL statement and cut the connection instead of
+	// answering. It is over then.
+	LoseAnswer Kind = "lose-answer"
 )
 
-var kinds = []Kind{Hang, Refuse, SlowStart, WrongPassword, UnhealthyTablets}
+var kinds = []Kind{Hang, Refuse, SlowStart, WrongPassword, UnhealthyTablets, LoseAnswer}
 
 // Set is the faults of one node.
 type Set struct {

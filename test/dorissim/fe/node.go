@@ -46,6 +46,8 @@ type Options struct {
 	Random func() float64
 	Faults *fault.Set
 	Log    *slog.Logger
+	// Transport carries calls to other nodes; nil is the usual one.
+	Transport http.RoundTripper
 }
 
 // Pace sets how fast a frontend does what the real one does in tens of seconds.
@@ -93,7 +95,7 @@ func Open(opt Options) (*Node, error) {
 	}
 	n := &Node{
 		opt: opt, values: values, custom: custom, start: opt.Now(), listeners: map[string]net.Listener{},
-		client:  &http.Client{Timeout: 5 * time.Second},
+		client:  &http.Client{Timeout: 5 * time.Second, Transport: opt.Transport},
 		metaDir: values.Text("meta_dir", filepath.Join(opt.Home, "doris-meta")),
 	}
 	if err := n.listen("edit_log_port", 9010); err != nil {

@@ -97,6 +97,11 @@ func (s *session) Query(sql string) (*mysql.Result, error) {
 		return nil, mysql.NewError(mysql.ER_PARSE_ERROR, err.Error())
 	}
 	a, err := s.run(statement, sql)
+	if _, alters := statement.(sqlparse.AlterSystem); alters && s.node.opt.Faults.Active(fault.LoseAnswer) {
+		s.node.opt.Faults.Clear(fault.LoseAnswer)
+		s.cancel() // closes the connection
+		return nil, context.Canceled
+	}
 	if err != nil {
 		return nil, sqlError(err)
 	}

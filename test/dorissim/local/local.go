@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,8 +37,10 @@ type Cluster struct {
 	Version string
 	Pace    fe.Pace
 	Log     *slog.Logger
-	FEs     []*FE
-	BEs     []*BE
+	// Transport carries calls between nodes; nil is the usual one.
+	Transport http.RoundTripper
+	FEs       []*FE
+	BEs       []*BE
 }
 
 // process is a node that runs or does not.
@@ -161,6 +164,7 @@ func (f *FE) Start(ctx context.Context, helper string) error {
 	node, err := fe.Open(fe.Options{
 		Home: f.Home, Conf: f.Conf, Host: loopback, Helper: helper, Version: f.cluster.Version, Bind: loopback,
 		Pace: f.cluster.Pace, Getenv: os.LookupEnv, Now: time.Now, Random: rand.Float64, Faults: f.Faults, Log: f.cluster.Log,
+		Transport: f.cluster.Transport,
 	})
 	if err != nil {
 		return err
@@ -200,7 +204,7 @@ func (b *BE) Start(ctx context.Context) error {
 	b.Faults = fault.New(time.Now)
 	node, err := be.Open(be.Options{
 		Home: b.Home, Conf: b.Conf, Version: b.cluster.Version, Bind: loopback, Getenv: os.LookupEnv, Now: time.Now,
-		Faults: b.Faults, Log: b.cluster.Log,
+		Faults: b.Faults, Log: b.cluster.Log, Transport: b.cluster.Transport,
 	})
 	if err != nil {
 		return err

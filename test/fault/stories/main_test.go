@@ -12,10 +12,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -56,6 +58,16 @@ type settings struct {
 	Bug, State string
 	// Lists has caches filled by lists.
 	Lists bool
+	// Database is where the database of the Pods listens; empty if they have none.
+	Database string
+}
+
+// dial reaches the database wherever a Pod's query port is asked for.
+func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.Database != "" && strings.HasSuffix(address, ":9030") {
+		address = s.Database
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 func beOperator(text string) error {
@@ -74,7 +86,7 @@ func beOperator(text string) error {
 	defer stop()
 	return operator.Run(ctx, cfg, operator.Options{
 		Systems: operator.SystemNames(), Namespaces: []string{s.Namespace}, Workers: 4, Log: log,
-		MetricsAddress: "0", HealthAddress: "0", Around: seeded(s),
+		MetricsAddress: "0", HealthAddress: "0", Around: seeded(s), Dial: s.dial,
 	})
 }
 

@@ -52,6 +52,8 @@ type tale struct {
 	replaced int
 	// deletes tells that the story itself deletes its cluster.
 	deletes bool
+	// database has the Pods run a database, to which the operator speaks.
+	database bool
 }
 
 // run is one telling of a story.
@@ -131,6 +133,7 @@ type scene struct {
 	proxy     *fault.Proxy
 	op        *process
 	history   *story.History
+	db        *database // nil unless the tale has one
 }
 
 // perform makes a run in a namespace of its own, with an operator and a proxy
@@ -149,6 +152,9 @@ func (s *stage) perform(ctx context.Context, r run) *outcome {
 	defer func() {
 		sc.op.close()
 		sc.proxy.Close()
+		if sc.db != nil {
+			_ = sc.db.close() // nodes are killed
+		}
 		if err := errors.Join(s.clear(ctx, sc.namespace), os.RemoveAll(sc.dir)); err != nil {
 			out.sayf(checkRun, "clear up: %v", err)
 		}
@@ -174,7 +180,14 @@ func (s *stage) open(ctx context.Context, r run) (*scene, error) {
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	sc := &scene{stage: s, namespace: namespace, dir: dir}
-	sc.op = newProcess(dir, settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir, Lists: r.lists})
+	with := settings{Kubeconfig: kubeconfig, Namespace: namespace, Bug: r.bug, State: dir, Lists: r.lists}
+	if r.tale.database {
+		if sc.db, err = openDatabase(ctx, s.client, namespace, filepath.Join(dir, "doris")); err != nil {
+			return nil, err
+		}
+		with.Database = sc.db.address()
+	}
+	sc.op = newProcess(dir, with)
 	if sc.proxy, err = fault.Start(fault.Options{Upstream: s.config, Kill: sc.op.crash}); err != nil {
 		return nil, err
 	}

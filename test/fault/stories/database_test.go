@@ -1,0 +1,249 @@
+package stories
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fairlead-dev/fairlead/test/dorissim/local"
+)
+
+// database is what runs in the Pods of a scene whose operator speaks SQL: nodes of
+// the stand-in for Doris, which is a test double, in this process. The Pods
+// themselves are simulated. A backend's data goes with its Pod.
+type database struct {
+	cluster *local.Cluster
+	client  client.Client
+	// namespace of the Pods.
+	namespace string
+	stop      context.CancelFunc
+	done      chan struct{}
+
+	mu       sync.Mutex
+	backends map[string]*local.BE // by Pod
+	trouble  error
+}
+
+// asService lets nodes reach each other by the names of Pods: they are all here.
+func asService() http.RoundTripper {
+	dialer := &net.Dialer{}
+	return &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err == nil && strings.HasSuffix(host, ".svc.cluster.local") {
+			address = net.JoinHostPort("127.0.0.1", port)
+		}
+		return dialer.DialContext(ctx, network, address)
+	}}
+}
+
+func openDatabase(ctx context.Context, c client.Client, namespace, dir string) (*database, error) {
+	d := &database{
+		cluster: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler), Transport: asService()},
+		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{},
+	}
+	fe, err := d.cluster.NewFE("")
+	if err != nil {
+		return nil, err
+	}
+	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := fe.Start(ctx, ""); err != nil {
+		d.stop()
+		return nil, err
+	}
+	go d.follow(ctx)
+	return d, nil
+}
+
+// address is where the frontend is asked.
+func (d *database) address() string { return fmt.Sprintf("127.0.0.1:%d", d.cluster.FEs[0].QueryPort) }
+
+func (d *database) close() error {
+	d.stop()
+	<-d.done
+	return d.cluster.StopAll()
+}
+
+// follow starts a backend in each Pod that is ready, and ends that of a Pod that is
+// gone, with all that it holds.
+func (d *database) follow(ctx context.Context) {
+	defer close(d.done)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := d.followOnce(ctx); err != nil && ctx.Err() == nil {
+			d.mu.Lock()
+			d.trouble = err
+			d.mu.Unlock()
+		}
+	}
+}
+
+func (d *database) followOnce(ctx context.Context) error {
+	pods := &corev1.PodList{}
+	if err := d.client.List(ctx, pods, client.InNamespace(d.namespace), client.MatchingLabels{"app.kubernetes.io/component": "be"}); err != nil {
+		return nil //nolint:nilerr // asked again at once
+	}
+	live := map[string]bool{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		live[p.Name] = true
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && d.backends[p.Name] == nil {
+				if err := d.starts(ctx, p.Name); err != nil {
+					return fmt.Errorf("start the backend of %s: %w", p.Name, err)
+				}
+			}
+		}
+	}
+	for name, be := range d.backends {
+		if live[name] {
+			continue
+		}
+		delete(d.backends, name)
+		_ = be.Kill()
+		if err := os.RemoveAll(be.Home); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// starts runs a backend and registers it, as the entrypoint does.
+func (d *database) starts(ctx context.Context, pod string) error {
+	be, err := d.cluster.NewBE("")
+	if err != nil {
+		return err
+	}
+	if err := be.Start(ctx); err != nil {
+		return err
+	}
+	d.backends[pod] = be
+	host := fmt.Sprintf("%s.doris-be-internal.%s.svc.cluster.local", pod, d.namespace)
+	for {
+		err := d.exec(ctx, fmt.Sprintf(`ALTER SYSTEM ADD BACKEND "%s:%d"`, host, be.HeartbeatPort))
+		if err == nil || strings.Contains(err.Error(), "already exists") || ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond) // the pace of trying again, as the entrypoint does
+	}
+}
+
+func (d *database) open() (*sql.DB, error) { return d.cluster.FEs[0].Open("root", "") }
+
+func (d *database) exec(ctx context.Context, statement string) error {
+	db, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, statement)
+	return err
+}
+
+// column lists one column of an answer.
+func (d *database) column(ctx context.Context, statement, name string) ([]string, error) {
+	db, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for rows.Next() {
+		values := make([]sql.NullString, len(names))
+		into := make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		for i := range names {
+			if strings.EqualFold(names[i], name) || name == "" && i == 0 {
+				out = append(out, values[i].String)
+			}
+		}
+	}
+	return out, rows.Err()
+}
+
+// written is how many rows are written, to tablets with one copy each.
+const written = 40
+
+// fill waits until n backends are alive and writes rows.
+func (d *database) fill(ctx context.Context, n int) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		alive, err := d.column(ctx, "SHOW BACKENDS", "Alive")
+		if err == nil && len(alive) == n && !strings.Contains(strings.Join(alive, " "), "false") {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("of %d backends alive are %v: %w", n, alive, err)
+		}
+	}
+	var values []string
+	for i := range written {
+		values = append(values, fmt.Sprintf("(%d, 'v%d')", i, i))
+	}
+	for _, s := range []string{
+		"CREATE DATABASE shop",
+		`CREATE TABLE shop.orders (id INT, name VARCHAR(32)) DISTRIBUTED BY HASH(id) BUCKETS 12 PROPERTIES ("replication_num" = "1")`,
+		"INSERT INTO shop.orders VALUES " + strings.Join(values, ", "),
+	} {
+		if err := d.exec(ctx, s); err != nil {
+			return fmt.Errorf("%.40s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// holds says what is missing until exactly n backends are members, and every row is
+// there.
+func (d *database) holds(ctx context.Context, n int) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.trouble != nil {
+		return d.trouble.Error()
+	}
+	hosts, err := d.column(ctx, "SHOW BACKENDS", "Host")
+	if err != nil {
+		return err.Error()
+	}
+	if len(hosts) != n {
+		return fmt.Sprintf("members are %v", hosts)
+	}
+	if leaving, err := d.column(ctx, "SHOW BACKENDS", "SystemDecommissioned"); err != nil || strings.Contains(strings.Join(leaving, " "), "true") {
+		return fmt.Sprintf("still decommissioned: %v %v", leaving, err)
+	}
+	count, err := d.column(ctx, "SELECT COUNT(*) FROM shop.orders", "")
+	if err != nil {
+		return "the rows cannot be read: " + err.Error()
+	}
+	if count[0] != fmt.Sprint(written) {
+		return fmt.Sprintf("%s of %d rows are there", count[0], written)
+	}
+	return ""
+}
