@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -16,10 +17,15 @@ type Referenced struct {
 	ConfigMaps, Secrets, Claims []string
 }
 
-// References returns what has to be read to render a cluster.
+// References returns what has to be read to render a cluster. A name that no object
+// can have is not among it: it is refused, and a request for it would fail before
+// that could be said.
 func References(dc *dorisv1.DorisCluster) Referenced {
 	configMaps, secrets, claims := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range references(dc) {
+		if len(validation.IsDNS1123Subdomain(r.name)) > 0 {
+			continue
+		}
 		switch r.kind {
 		case "ConfigMap":
 			configMaps[r.name] = true

@@ -1,12 +1,14 @@
 package doris
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
 func TestComponentOfAPod(t *testing.T) {
@@ -32,5 +34,28 @@ func TestComponentOfAPod(t *testing.T) {
 				t.Errorf("component %q, ours %t; want %q", got, ours, tc.want)
 			}
 		})
+	}
+}
+
+// TestNamesThatNoObjectCanHaveAreRefusedAndNotAskedFor holds that a cluster whose
+// spec names nonsense is told so, which it was not while observing it failed.
+func TestNamesThatNoObjectCanHaveAreRefusedAndNotAskedFor(t *testing.T) {
+	for _, name := range []string{"a/b", "100%", "..", "Upper"} {
+		w := newWorld(t, smallCluster)
+		w.edit(func(s *dorisv1.DorisClusterSpec) {
+			s.AuthSecret = name
+			s.FeSpec.ConfigMapInfo = dorisv1.ConfigMapInfo{ConfigMapName: name, ResolveKey: "fe.conf"}
+			s.BeSpec.Secrets = []dorisv1.Secret{{SecretName: name, MountPath: "/etc/s"}}
+		})
+		refs := References(w.dc)
+		if asked := slices.Concat(refs.ConfigMaps, refs.Secrets, refs.Claims); slices.Contains(asked, name) {
+			t.Errorf("%q would be asked for", name)
+		}
+		p := w.reconcile()
+		for _, field := range []string{"spec.authSecret", "spec.feSpec.configMapInfo.configMapName", "spec.beSpec.secrets[0]"} {
+			if !slices.ContainsFunc(p.Refused(), func(f plan.Finding) bool { return f.Field == field }) {
+				t.Errorf("%q in %s is not refused: %v", name, field, p.Refused())
+			}
+		}
 	}
 }
