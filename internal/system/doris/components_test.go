@@ -410,3 +410,115 @@ func TestSharedClaims(t *testing.T) {
 		}
 	})
 }
+
+// TestComputeNodesAreReconfiguredLive holds that a setting of compute nodes is set
+// in their running processes, and that backends, which mount another file, are left
+// alone.
+func TestComputeNodesAreReconfiguredLive(t *testing.T) {
+	w := newWorld(t, strings.Replace(fourComponents, "spec:", "spec:\n  configUpdatePolicy: Auto", 1)).withNodes()
+	w.settle()
+	stranger(w, "cn-conf", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) {
+		c.Data["be.conf"] = "be_node_role = computation\nmax_tablet_version_num = 3000"
+	})
+	if p := w.settle(); len(p.Changes) > 0 || len(w.evicts) > 0 {
+		t.Errorf("evicted %v, and still:\n%s", w.evicts, printPlan(p))
+	}
+	for pod, want := range map[string]string{"doris-cn-0": "3000", "doris-cn-1": "3000", "doris-be-0": "2000"} {
+		if got := w.nodes.procs[pod].values["max_tablet_version_num"]; got != want {
+			t.Errorf("%s has %q, want %q", pod, got, want)
+		}
+	}
+}
+
+// TestAutoscalerMayScaleIn holds that what an autoscaler chooses in the resource
+// after the takeover is no edit of somebody else: compute nodes leave by it.
+func TestAutoscalerMayScaleIn(t *testing.T) {
+	w := legacyFour(t, 5)
+	w.settle()
+	w.scaleTo(3, "kube-controller-manager")
+	p, _ := w.plan(w.store.Now())
+	for _, f := range p.Findings {
+		if f.Reason == reasonCannotShrink {
+			t.Errorf("it is refused: %v", f)
+		}
+	}
+	if got := changesOf(p, "StatefulSet/doris-cn"); !slices.ContainsFunc(got, func(c string) bool { return strings.HasPrefix(c, "spec.replicas user ") }) {
+		t.Errorf("nobody leaves: %v\n%s", got, printPlan(p))
+	}
+}
+
+func TestAutoscalingPolicyIsChecked(t *testing.T) {
+	policy := func(least *int32, most int32) *dorisv1.AutoScalingPolicy {
+		return &dorisv1.AutoScalingPolicy{MinReplicas: least, MaxReplicas: most}
+	}
+	tests := map[string]struct {
+		policy *dorisv1.AutoScalingPolicy
+		want   string
+	}{
+		"none":                             {nil, ""},
+		"bounds":                           {policy(new(int32(2)), 5), ""},
+		"the highest alone":                {policy(nil, 1), ""},
+		"one number":                       {policy(new(int32(3)), 3), ""},
+		"no highest":                       {policy(nil, 0), "Refusal maxReplicas"},
+		"the lowest above the highest":     {policy(new(int32(6)), 5), "Refusal minReplicas"},
+		"negative":                         {policy(new(int32(-1)), 5), "Refusal minReplicas"},
+		"more than anybody means":          {policy(nil, 5000), "Refusal maxReplicas"},
+		"zero is for Kubernetes to decide": {policy(new(int32(0)), 5), ""},
+		"metrics of the old version": {&dorisv1.AutoScalingPolicy{
+			Version: dorisv1.AutoScalerV1, MaxReplicas: 3, HPAPolicy: &dorisv1.HPAPolicy{},
+		}, "Warning hpaPolicy"},
+		"unknown version": {&dorisv1.AutoScalingPolicy{Version: "v3", MaxReplicas: 3}, "Warning version"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dc := valid()
+			more(dc)
+			dc.Spec.CnSpec.AutoScalingPolicy = test.policy
+			var got []string
+			for _, f := range Validate(dc) {
+				got = append(got, string(f.Severity)+" "+strings.TrimPrefix(f.Field, fieldPolicy+"."))
+			}
+			if strings.Join(got, ", ") != test.want {
+				t.Errorf("found %v, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestAutoscalerByVersion holds what counts of a policy, by its version.
+func TestAutoscalerByVersion(t *testing.T) {
+	own := &dorisv1.HPAPolicy{
+		Metrics:  []autoscalingv2.MetricSpec{{Type: autoscalingv2.ObjectMetricSourceType}},
+		Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{},
+	}
+	for version, counts := range map[dorisv1.AutoScalerVersion]bool{"": true, dorisv1.AutoScalerV2: true, dorisv1.AutoScalerV1: false} {
+		dc := valid()
+		more(dc)
+		dc.Spec.CnSpec.AutoScalingPolicy = &dorisv1.AutoScalingPolicy{Version: version, MaxReplicas: 3, HPAPolicy: own}
+		a := autoscaler(dc)
+		if got := a.Spec.Metrics[0].Type == autoscalingv2.ObjectMetricSourceType && a.Spec.Behavior != nil; got != counts {
+			t.Errorf("version %q: metrics and behaviour count: %t, want %t", version, got, counts)
+		}
+		if !counts && *a.Spec.Metrics[0].Resource.Target.AverageUtilization != 80 {
+			t.Errorf("version %q aims at %+v", version, a.Spec.Metrics[0])
+		}
+	}
+}
+
+func TestTranslateRefusalOfAnAutoscaler(t *testing.T) {
+	dc := valid()
+	more(dc)
+	dc.Spec.CnSpec.AutoScalingPolicy = &dorisv1.AutoScalingPolicy{MaxReplicas: 3}
+	for at, want := range map[string]string{
+		"spec.metrics[0].resource.target.averageUtilization": ".hpaPolicy.metrics[0].resource.target.averageUtilization",
+		"spec.behavior.scaleDown.policies[0].periodSeconds":  ".hpaPolicy.behavior.scaleDown.policies[0].periodSeconds",
+		"spec.minReplicas":    ".minReplicas",
+		"spec.scaleTargetRef": "",
+	} {
+		a := autoscaler(dc)
+		findings := TranslateRefusal(dc, asSent(t, a), invalid(a, at))
+		if len(findings) != 1 || findings[0].Field != fieldPolicy+want {
+			t.Errorf("%s: %v, want %s", at, findings, fieldPolicy+want)
+		}
+	}
+}

@@ -26,11 +26,14 @@ var knownSettings = map[dorisv1.ComponentType][]setting.Item{
 		{Key: "disable_balance", Value: "false", Type: "boolean", Mutable: true, MasterOnly: true},
 		{Key: "max_agent_task_threads_num", Value: "4096", Type: "int"},
 	},
-	dorisv1.ComponentBE: {
-		{Key: "max_tablet_version_num", Value: "2000", Type: "int32_t", Mutable: true},
-		{Key: "sys_log_level", Value: "INFO", Type: "std::string", Mutable: true},
-		{Key: "brpc_num_threads", Value: "256", Type: "int32_t"},
-	},
+	dorisv1.ComponentBE: backendSettings,
+	dorisv1.ComponentCN: backendSettings,
+}
+
+var backendSettings = []setting.Item{
+	{Key: "max_tablet_version_num", Value: "2000", Type: "int32_t", Mutable: true},
+	{Key: "sys_log_level", Value: "INFO", Type: "std::string", Mutable: true},
+	{Key: "brpc_num_threads", Value: "256", Type: "int32_t"},
 }
 
 // process is one start of a node.

@@ -18,7 +18,9 @@ var rendered = []dorisv1.ComponentType{dorisv1.ComponentFE, dorisv1.ComponentBE,
 func Components() []dorisv1.ComponentType { return slices.Clone(rendered) }
 
 // SpecOf returns the spec of a component, or nil when the cluster has none of it.
-func SpecOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.BaseSpec { return specOf(dc, c) }
+func SpecOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.BaseSpec {
+	return specOf(dc, c)
+}
 
 // StatusOf returns the status of a component, or nil when there is none yet.
 func StatusOf(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) *dorisv1.ComponentStatus {
