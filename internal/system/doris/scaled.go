@@ -26,3 +26,14 @@ func scaledBy(set *appsv1.StatefulSet) string {
 func autoscaled(set *appsv1.StatefulSet) bool {
 	return set != nil && set.Spec.Replicas != nil && autoscalers[scaledBy(set)]
 }
+
+// scaledByUs tells whether the number of Pods of a set was written by us. In one that
+// was taken over it may be from before.
+func scaledByUs(set *appsv1.StatefulSet) bool {
+	for _, m := range set.ManagedFields {
+		if m.Manager == FieldManager && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.String(), `"f:replicas":`) {
+			return true
+		}
+	}
+	return false
+}

@@ -154,14 +154,15 @@ func (p planner) takeOut(s *scaling) outcome {
 			p.waits(s, meta.ReasonMembersUnsafe, podNames(s.leavers)+" cannot leave now: "+why)
 			return outcome{}
 		}
-		if s.effect() == plan.EffectDataLoss && !p.consentsToDrop(s) {
+		asks := s.effect() == plan.EffectDataLoss || !scaledByUs(s.set)
+		if asks && !p.consented(s) {
 			return outcome{}
 		}
 		for _, l := range open {
 			s.records[l.name] = p.recordOf(s, l)
 		}
 		p.noteScaleIn(s, meta.ReasonMembersLeaving, s.how())
-		return outcome{consented: s.effect() == plan.EffectDataLoss}
+		return outcome{consented: asks}
 	}
 	if p.writes(s) {
 		return outcome{} // first the records, then the statements
@@ -293,13 +294,19 @@ func (s *scaling) how() string {
 	return "decommissioned, and waited for until none of their tablets is left"
 }
 
-// consentsToDrop tells whether a person agreed that backends go with their data.
-func (p planner) consentsToDrop(s *scaling) bool {
-	return p.build.Hold(plan.Consents(s.set), []plan.Change{{
+// consented tells whether a person agreed that members leave, where that is asked:
+// backends that go with their data, and Pods that a set had when it was found.
+func (p planner) consented(s *scaling) bool {
+	c := plan.Change{
 		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
-		Cause: plan.CauseUser, Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
+		Cause: plan.CauseUser, Effect: s.effect(), Reason: meta.ReasonUnsafeChange,
 		Message: podNames(s.leavers) + " are dropped with their tablets, as scaleInPolicy says; what has no other copy is lost",
-	}})
+	}
+	if s.effect() != plan.EffectDataLoss {
+		c.Cause, c.Reason = plan.CauseRevision, meta.ReasonTakenOver
+		c.Message = fmt.Sprintf("the set was made by another operator, and the number of its Pods is not ours: %s stay until a person accepts that they go. Then: %s", podNames(s.leavers), s.how())
+	}
+	return p.build.Hold(plan.Consents(s.set), []plan.Change{c})
 }
 
 // rollThenWait replaces Pods that are to be replaced, unless a set is another one

@@ -294,3 +294,25 @@ func TestScaleOutIsAtOnce(t *testing.T) {
 	w.lives()
 	w.statements(t)
 }
+
+// TestFoundPodsStay takes a cluster over whose set has more Pods than its spec says:
+// nobody leaves before a person accepts that.
+func TestFoundPodsStay(t *testing.T) {
+	w := legacy(t, threeByFive, nil).withDatabase()
+	w.db.goesOn()
+	w.backendsWanted(3)
+	w.lives()
+	w.statements(t)
+	p := w.reconcile()
+	if got := changesOf(p, "StatefulSet/doris-be"); !slices.Contains(got, "spec.replicas revision none hold") {
+		t.Errorf("changes are %v", got)
+	}
+	for digest, changes := range heldSets(p) {
+		if slices.Contains(changes, "StatefulSet/doris-be spec.replicas") {
+			w.approve(digest)
+		}
+	}
+	w.lives()
+	w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4")
+	w.only(t, fiveBackends[:3]...)
+}
