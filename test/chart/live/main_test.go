@@ -184,7 +184,7 @@ func (h *helm) clean(name string) {
 // finalizers nobody would take away any more.
 func dropDefinition(t *testing.T, c client.Client) {
 	t.Helper()
-	ctx := context.Background() // that of the test has ended
+	ctx := context.WithoutCancel(t.Context()) // that of the test may have ended
 	var all dorisv1.DorisClusterList
 	if err := c.List(ctx, &all); err == nil {
 		for _, dc := range all.Items {
