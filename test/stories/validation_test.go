@@ -67,7 +67,11 @@ func (s *scene) judge(dc *dorisv1.DorisCluster) verdict {
 	for _, c := range objects.Components {
 		set := c.StatefulSet
 		set.Spec.Replicas = &c.Replicas
-		for _, o := range append([]client.Object{set}, c.Services[0], c.Services[1]) {
+		made := []client.Object{set}
+		for _, service := range c.Services { // brokers have one, all others two
+			made = append(made, service)
+		}
+		for _, o := range made {
 			intent, err := engine.Intent(o)
 			if err != nil {
 				s.Fatal(err)
