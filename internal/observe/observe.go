@@ -20,7 +20,7 @@ import (
 )
 
 // Reader is what a system may read while it observes one custom resource.
-type Reader interface {
+type Reader interface { //nolint:interfacebloat // one method for each way to read
 	// Get fills obj with an object that Fairlead makes. The error is a NotFound
 	// one when it does not exist.
 	Get(ctx context.Context, key types.NamespacedName, obj client.Object) error

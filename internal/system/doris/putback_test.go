@@ -55,6 +55,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 		then func(t *testing.T, w *world)
 	}{
 		{"the Pod that failed stays, the change is held with the reason, and the cluster is stalled", func(t *testing.T, w *world) {
+			t.Helper()
 			if got := w.image("doris-be-2"); got != "apache/doris:be-bad" {
 				t.Errorf("the failed Pod has %s", got)
 			}
@@ -71,6 +72,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"a Pod lost meanwhile comes back on the old template, and so does the failed one", func(t *testing.T, w *world) {
+			t.Helper()
 			for _, pod := range []string{"doris-be-0", "doris-be-2"} {
 				w.lose(pod)
 				w.settle()
@@ -86,6 +88,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"a mended spec goes on by itself and replaces the Pod that never started", func(t *testing.T, w *world) {
+			t.Helper()
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
 			w.settle()
 			if diff := cmp.Diff([]string{"doris-be-2", "doris-be-1", "doris-be-0"}, w.evicts); diff != "" {
@@ -99,6 +102,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"the old spec again replaces the failed Pod alone", func(t *testing.T, w *world) {
+			t.Helper()
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-1" })
 			w.settle()
 			if diff := cmp.Diff([]string{"doris-be-2"}, w.evicts); diff != "" {
@@ -106,6 +110,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"a consent tries the same again", func(t *testing.T, w *world) {
+			t.Helper()
 			w.lose("doris-be-2")
 			w.settle()
 			p := w.reconcile()
@@ -119,6 +124,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"a second edit that fails too goes back to the template that ran", func(t *testing.T, w *world) {
+			t.Helper()
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-bad-again" })
 			w.settle()
 			if got := w.templateOf("doris-be").Spec.Containers[0].Image; got != "apache/doris:be-1" {
@@ -126,6 +132,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			}
 		}},
 		{"another component's template waits while it runs well", func(t *testing.T, w *world) {
+			t.Helper()
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.FeSpec.Image = "apache/doris:fe-2" })
 			p := w.settle()
 			if got := w.templateOf("doris-fe").Spec.Containers[0].Image; got != "apache/doris:fe-1" {
