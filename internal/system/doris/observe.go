@@ -116,18 +116,31 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	if err := observeBudgets(ctx, r, dc, &w); err != nil {
 		return World{}, err
 	}
+	if err := observeReferences(ctx, r, dc, &w); err != nil {
+		return World{}, err
+	}
+	if err := observeRevisions(ctx, r, dc, &w); err != nil {
+		return World{}, err
+	}
+	s.observeNodes(ctx, dc, &w)
+	s.observeDatabase(ctx, dc, &w)
+	return w, nil
+}
+
+// observeReferences reads what the spec names and users made.
+func observeReferences(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w *World) error {
 	refs := References(dc)
 	for _, name := range refs.ConfigMaps {
 		cm, err := r.ConfigMap(ctx, name)
 		if err != nil {
-			return World{}, err
+			return err
 		}
 		w.ConfigMaps[name] = cm
 	}
 	for _, name := range refs.Secrets {
 		secret, err := r.Secret(ctx, name)
 		if err != nil {
-			return World{}, err
+			return err
 		}
 		w.Secrets[name] = secret != nil
 		if secret != nil && name == dc.Spec.AuthSecret {
@@ -137,16 +150,11 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	for _, name := range refs.Claims {
 		claim, err := r.Claim(ctx, name)
 		if err != nil {
-			return World{}, err
+			return err
 		}
 		w.Claims[name] = claim
 	}
-	if err := observeRevisions(ctx, r, dc, &w); err != nil {
-		return World{}, err
-	}
-	s.observeNodes(ctx, dc, &w)
-	s.observeDatabase(ctx, dc, &w)
-	return w, nil
+	return nil
 }
 
 func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w World) error {
