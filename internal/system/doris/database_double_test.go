@@ -239,11 +239,13 @@ func (w *world) lives() {
 		w.controllers()
 		w.kubelet()
 		w.db.goesOn()
-		w.now = w.now.Add(6 * time.Second)
+		if w.now = w.now.Add(6 * time.Second); quiet > 1 {
+			w.now = w.now.Add(30 * time.Second)
+		}
 		if quiet++; w.store.Now().Version != before || len(w.db.statements) != statements || fmt.Sprint(w.db.backends) != tablets {
 			quiet = 0
 		}
-		if quiet > 12 { // longer than the database is left alone
+		if quiet > 5 { // longer than the database is left alone
 			return
 		}
 	}

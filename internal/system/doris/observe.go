@@ -127,7 +127,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	return w, nil
 }
 
-// observeReferences reads what the spec names and users made.
+// observeReferences reads what the spec refers to.
 func observeReferences(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w *World) error {
 	refs := References(dc)
 	for _, name := range refs.ConfigMaps {
