@@ -1,0 +1,87 @@
+// Package docs holds the pages for users. Its tests hold them to the code.
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestEveryReasonIsExplained holds that the page about conditions and reasons names
+// each that there is.
+func TestEveryReasonIsExplained(t *testing.T) {
+	text, err := os.ReadFile("troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	words := map[string]string{}
+	for _, dir := range []string{"../api/meta", "../internal/kernel", "../internal/system/doris"} {
+		maps.Copy(words, wordsIn(t, dir))
+	}
+	for _, known := range []string{"Ready", "ReasonNot", "MembersCannotLeave", "Contested", "SettingsPending"} {
+		if _, found := words[known]; found == (known == "ReasonNot") {
+			t.Fatalf("%s: found is %t, so the constants are not read as they are", known, found)
+		}
+	}
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		if !strings.Contains(page, "`"+word+"`") {
+			t.Errorf("troubleshooting.md does not say what %s means (%s)", word, words[word])
+		}
+	}
+}
+
+// wordsIn returns the values of the constants of a package that are named as
+// conditions and reasons are, each with its name.
+func wordsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if decl, is := d.(*ast.GenDecl); is && decl.Tok == token.CONST {
+				maps.Copy(words, wordsOf(decl))
+			}
+		}
+	}
+	return words
+}
+
+func wordsOf(decl *ast.GenDecl) map[string]string {
+	words := map[string]string{}
+	for _, s := range decl.Specs {
+		spec, is := s.(*ast.ValueSpec)
+		if !is {
+			continue
+		}
+		for i, name := range spec.Names {
+			named := strings.HasPrefix(name.Name, "Condition") || strings.HasPrefix(strings.ToLower(name.Name), "reason")
+			if !named || i >= len(spec.Values) {
+				continue
+			}
+			if value, is := spec.Values[i].(*ast.BasicLit); is && value.Kind == token.STRING {
+				if word, err := strconv.Unquote(value.Value); err == nil {
+					words[word] = name.Name
+				}
+			}
+		}
+	}
+	return words
+}
