@@ -5,9 +5,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,38 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	for _, word := range slices.Sorted(maps.Keys(words)) {
 		if !strings.Contains(page, "`"+word+"`") {
 			t.Errorf("troubleshooting.md does not say what %s means (%s)", word, words[word])
+		}
+	}
+}
+
+// TestEveryTestThatIsNamedIsThere holds that the page about faults names no test that
+// there is not.
+func TestEveryTestThatIsNamedIsThere(t *testing.T) {
+	page, err := os.ReadFile("faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir("..", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllSubmatch(text, -1) {
+			tests[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1)
+	if len(named) == 0 {
+		t.Fatal("no test is named, so the page is not read as it is written")
+	}
+	for _, name := range named {
+		if !tests[string(name[1])] {
+			t.Errorf("faults.md names %s, and there is no such test", name[1])
 		}
 	}
 }
