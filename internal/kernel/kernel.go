@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -278,16 +279,20 @@ func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportEr
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	soonest := rn.retry
+	return reconcile.Result{RequeueAfter: rn.soonest()}, nil
+}
+
+// soonest is when to look again, though no event may tell; zero for never.
+func (rn *run[O, W]) soonest() time.Duration {
+	times := []time.Duration{rn.retry, rn.plan.Revisit}
 	for _, w := range rn.plan.Waits() {
-		if w.Recheck > 0 && (soonest == 0 || w.Recheck < soonest) {
-			soonest = w.Recheck
-		}
+		times = append(times, w.Recheck)
 	}
-	if after := rn.plan.Revisit; after > 0 && (soonest == 0 || after < soonest) {
-		soonest = after
+	times = slices.DeleteFunc(times, func(d time.Duration) bool { return d <= 0 })
+	if len(times) == 0 {
+		return 0
 	}
-	return reconcile.Result{RequeueAfter: soonest}, nil
+	return slices.Min(times)
 }
 
 func (r *Reconciler[O, W]) log(ctx context.Context, rn *run[O, W], start time.Time) {

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,21 +162,6 @@ func (s *scene) workloads() map[string]string {
 		out[set.Name] = jsonOf(s.T, []any{set.Spec.Template, set.Spec.VolumeClaimTemplates, set.Spec.Replicas})
 	}
 	return out
-}
-
-// untouched is an object without what is said of it as status.
-func (s *scene) untouched(o client.Object) string {
-	s.Helper()
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		s.Fatal(err)
-	}
-	delete(u, "status")
-	managed := slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(m metav1.ManagedFieldsEntry) bool { return m.Subresource == "status" })
-	metadata := u["metadata"].(map[string]any)
-	delete(metadata, "resourceVersion")
-	metadata["managedFields"] = managed
-	return jsonOf(s.T, u)
 }
 
 func jsonOf(t *testing.T, v any) string {

@@ -197,10 +197,8 @@ func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 // ready, or could not serve itself.
 func (w *replayed) mayGo(p *corev1.Pod) {
 	cluster := p.Labels[dorisv1.LabelCluster]
-	set, ordinal := cluster+"-"+p.Labels[dorisv1.LabelComponent], 0
-	wanted, known := w.replicas[set]
-	if _, err := fmt.Sscanf(p.Name, set+"-%d", &ordinal); err == nil && known && int32(ordinal) >= wanted {
-		return // its member has left
+	if w.hasLeft(p) {
+		return
 	}
 	present := map[string]int32{}
 	var others []string
@@ -228,6 +226,14 @@ func (w *replayed) mayGo(p *corev1.Pod) {
 		slices.Sort(others)
 		w.sayf("%s went although it served and these did not: %v", p.Name, others)
 	}
+}
+
+// hasLeft tells whether the set of a Pod has become too small for it.
+func (w *replayed) hasLeft(p *corev1.Pod) bool {
+	set, ordinal := p.Labels[dorisv1.LabelCluster]+"-"+p.Labels[dorisv1.LabelComponent], 0
+	wanted, known := w.replicas[set]
+	_, err := fmt.Sscanf(p.Name, set+"-%d", &ordinal)
+	return err == nil && known && int32(ordinal) >= wanted
 }
 
 func (w *replayed) set(kind watch.EventType, set *appsv1.StatefulSet) {
