@@ -180,7 +180,7 @@ func (w *replayed) sayf(format string, args ...any) {
 func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 	before := w.pods[p.Name]
 	going := p.DeletionTimestamp != nil && (before == nil || before.UID != p.UID || before.DeletionTimestamp == nil)
-	if going && before != nil {
+	if going && before != nil && !w.hasLeft(before) {
 		w.mayGo(before)
 	}
 	if kind == watch.Deleted {
@@ -197,9 +197,6 @@ func (w *replayed) pod(kind watch.EventType, p *corev1.Pod) {
 // ready, or could not serve itself.
 func (w *replayed) mayGo(p *corev1.Pod) {
 	cluster := p.Labels[dorisv1.LabelCluster]
-	if w.hasLeft(p) {
-		return
-	}
 	present := map[string]int32{}
 	var others []string
 	for _, o := range w.pods {
