@@ -267,6 +267,18 @@ func TestDataStays(t *testing.T) {
 			s.PersistentVolumes[0].PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}
 		}
 	}
+	t.Run("a larger disk alone is named", func(t *testing.T) {
+		w := settled(t, threeByThree)
+		w.edit(func(s *dorisv1.DorisClusterSpec) { size("900Gi")(&s.BeSpec.BaseSpec) })
+		p := w.settle()
+		w.gone(t, nil, "a larger disk")
+		if got := changesOf(p, "StatefulSet/doris-be"); len(got) != 1 || !strings.Contains(got[0], "volumeClaimTemplates") || !strings.Contains(got[0], "recreate hold") {
+			t.Errorf("changes %v", got)
+		}
+		if got := condition(w.dc, meta.ConditionChangePending); !strings.HasPrefix(got, "True") {
+			t.Errorf("ChangePending is %q", got)
+		}
+	})
 	t.Run("a disk that grew on paper may be set back, and no further", func(t *testing.T) {
 		w := settled(t, threeByThree)
 		asked := w.dc.Spec.BeSpec.PersistentVolumes[0].PersistentVolumeClaimSpec.Resources.Requests[corev1.ResourceStorage]

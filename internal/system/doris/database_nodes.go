@@ -54,7 +54,7 @@ func (r reached) master(ctx context.Context, at databaseAddress) (*client.Doris,
 	if err != nil {
 		return nil, client.Node{}, nil, err
 	}
-	doris := client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: callTimeout, CallTimeout: callTimeout})
+	doris := client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout})
 	candidates := at.frontends
 	r.accounts.mu.Lock()
 	if was, known := r.accounts.masters[at.cluster.UID]; known {

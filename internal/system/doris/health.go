@@ -122,6 +122,9 @@ func restartAsked(set *appsv1.StatefulSet, p *corev1.Pod, done restart) bool {
 
 // failure tells whether a Pod cannot run, and why it does not.
 func failure(p *corev1.Pod) (why string, failed bool) {
+	if p.DeletionTimestamp != nil {
+		return "", false // it is going, however it ends
+	}
 	if p.Status.Phase == corev1.PodFailed {
 		return "failed: " + p.Status.Message, true
 	}

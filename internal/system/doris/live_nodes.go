@@ -22,6 +22,10 @@ type SecretReader func(ctx context.Context, namespace, name string) (map[string]
 // callTimeout bounds one call to a node.
 const callTimeout = 5 * time.Second
 
+// connectTimeout bounds the opening of a connection. It is short, since a node that
+// cannot be reached delays all else that is to be done in its cluster.
+const connectTimeout = 2 * time.Second
+
 // Dial opens a connection.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -97,7 +101,7 @@ func (r reached) setFrontend(ctx context.Context, at nodeAddress, c setting.Chan
 // backend asks a backend without an account first: few want one, and a password
 // that is not needed is not sent.
 func (r reached) backend(ctx context.Context, at nodeAddress, do func(*client.Doris) error) error {
-	err := do(client.New(client.Options{Dial: r.dial, ConnectTimeout: callTimeout, CallTimeout: callTimeout}))
+	err := do(client.New(client.Options{Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout}))
 	if !errors.Is(err, client.ErrDenied) {
 		return err
 	}
@@ -113,7 +117,7 @@ func (r reached) withAccount(ctx context.Context, at nodeAddress) (*client.Doris
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: callTimeout, CallTimeout: callTimeout}), nil
+	return client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout}), nil
 }
 
 // account is whom the operator logs in as: the account of the Secret that the

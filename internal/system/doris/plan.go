@@ -219,6 +219,9 @@ func (p planner) component(c Component, w workload, has content) error {
 	}
 	w.approved = w.approved || has.approved
 	target := p.rendered(w, w.target, w.at)
+	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
+		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
+	}
 	w.mark(target)
 	if err := p.additions(w, target); err != nil {
 		return err

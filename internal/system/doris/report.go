@@ -221,6 +221,9 @@ func availability(dc *dorisv1.DorisCluster, w World, health map[dorisv1.Componen
 	if m := health[runs]; m.wanted > 0 && len(m.running) == 0 {
 		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no " + what + " serves" + because(m)}
 	}
+	if specOf(dc, runs) == nil {
+		return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends serve, and there is nothing else"}
+	}
 	return status.Verdict{True: true, Reason: meta.ReasonServing, Message: "frontends and " + pluralOf(runs) + " serve"}
 }
 

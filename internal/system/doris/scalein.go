@@ -107,8 +107,22 @@ func (p planner) unheardOf(s *scaling) {
 		p.waits(s, reason, "members that were leaving are to stay: "+message)
 		return
 	}
+	// What needs a person's word is shown with its digest also where nobody can ask
+	// the database, as in the plugin.
+	if s.asks() && !s.recorded() && !p.consented(s) {
+		return
+	}
 	p.noteScaleIn(s, reason, message)
 	p.waits(s, reason, podNames(s.leavers)+" shall leave: "+message)
+}
+
+// asks tells whether a person has to agree that members leave: backends that go with
+// what they hold, and Pods that a set had when it was found.
+func (s *scaling) asks() bool { return s.effect() == plan.EffectDataLoss || !scaledByUs(s.set) }
+
+// recorded tells whether all that go are on their way.
+func (s *scaling) recorded() bool {
+	return !slices.ContainsFunc(s.leavers, func(l leaver) bool { return !l.recorded })
 }
 
 // waits is said when all else is planned.
@@ -149,13 +163,13 @@ func (p planner) takeOut(s *scaling) outcome {
 	}
 	open := slices.DeleteFunc(slices.Clone(s.leavers), func(l leaver) bool { return l.recorded })
 	if len(open) > 0 {
+		asks := s.asks()
+		if asks && !p.consented(s) {
+			return outcome{}
+		}
 		if why := p.unsafe(s); why != "" {
 			p.noteScaleIn(s, meta.ReasonMembersUnsafe, why)
 			p.waits(s, meta.ReasonMembersUnsafe, podNames(s.leavers)+" cannot leave now: "+why)
-			return outcome{}
-		}
-		asks := s.effect() == plan.EffectDataLoss || !scaledByUs(s.set)
-		if asks && !p.consented(s) {
 			return outcome{}
 		}
 		for _, l := range open {
@@ -294,8 +308,7 @@ func (s *scaling) how() string {
 	return "decommissioned, and waited for until none of their tablets is left"
 }
 
-// consented tells whether a person agreed that members leave, where that is asked:
-// backends that go with their data, and Pods that a set had when it was found.
+// consented tells whether a person agreed that members leave, where that is asked.
 func (p planner) consented(s *scaling) bool {
 	c := plan.Change{
 		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),

@@ -98,6 +98,15 @@ func TestBackendsAreDropped(t *testing.T) {
 	if got := changesOf(p, "StatefulSet/doris-be"); !slices.Equal(got, []string{"spec.replicas user data-loss hold"}) {
 		t.Errorf("changes are %v", got)
 	}
+	// Whoever cannot ask the database, as the plugin, is shown the same digest.
+	blind := New(w.system.engine)
+	seen, err := blind.Observe(t.Context(), view{w.store.Now()}, w.dc)
+	w.must(err)
+	unasked, err := blind.Plan(w.dc, seen, w.now)
+	w.must(err)
+	if got := onlyDigest(t, unasked, "StatefulSet/doris-be"); got != digest {
+		t.Errorf("without the database the digest is %s, and %s with it", got, digest)
+	}
 	w.approve(digest)
 	w.lives()
 	w.statements(t, "DROPP BACKEND doris-be-3", "DROPP BACKEND doris-be-4")

@@ -98,6 +98,7 @@ func newHelm(t *testing.T) *helm {
 
 // in is the same at work in a part of the test.
 func (h *helm) in(t *testing.T) *helm {
+	t.Helper()
 	part := *h
 	part.T = t
 	return &part
