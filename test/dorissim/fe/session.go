@@ -27,9 +27,11 @@ type answer struct {
 
 // session is one SQL connection.
 type session struct {
-	node     *Node
-	ctx      context.Context
-	cancel   context.CancelFunc
+	node   *Node
+	ctx    context.Context
+	cancel context.CancelFunc
+	// hangUp closes the connection at once.
+	hangUp   func()
 	user     string
 	host     string
 	database string
@@ -72,7 +74,7 @@ func (n *Node) serveSQL(ctx context.Context, c net.Conn) {
 	}
 	server := *n.sql
 	server.Open = func(user, host string, id uint32) mysqlwire.Session {
-		return &session{node: n, ctx: ctx, cancel: cancel, user: user, host: host, id: id}
+		return &session{node: n, ctx: ctx, cancel: cancel, hangUp: func() { _ = c.Close() }, user: user, host: host, id: id}
 	}
 	server.Serve(c, n.connID.Add(1))
 }
@@ -99,7 +101,8 @@ func (s *session) Query(sql string) (*mysql.Result, error) {
 	a, err := s.run(statement, sql)
 	if _, alters := statement.(sqlparse.AlterSystem); alters && s.node.opt.Faults.Active(fault.LoseAnswer) {
 		s.node.opt.Faults.Clear(fault.LoseAnswer)
-		s.cancel() // closes the connection
+		s.hangUp() // before anything can be said
+		s.cancel()
 		return nil, context.Canceled
 	}
 	if err != nil {
