@@ -66,7 +66,7 @@ unit)
   for module in $(hack/modules.sh code); do
     listed=$(list "$module")
     mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | names)
-    run_tests standard-quiet "$module" -timeout 10m "$@" "${packages[@]}" || status=1
+    run_tests standard-quiet "$module" -timeout 20m "$@" "${packages[@]}" || status=1
   done
   ;;
 cluster | e2e)

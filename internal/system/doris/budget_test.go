@@ -24,6 +24,7 @@ func (w *world) budgets() []string {
 }
 
 func TestOnePodOfAComponentMayGoAtATime(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	if diff := cmp.Diff([]string{"doris-be", "doris-fe"}, w.budgets()); diff != "" {
 		t.Fatalf("budgets (-want +got):\n%s", diff)
@@ -67,6 +68,7 @@ func TestOnePodOfAComponentMayGoAtATime(t *testing.T) {
 }
 
 func TestOnePodAloneNeedsNoBudget(t *testing.T) {
+	t.Parallel()
 	front, back, _ := strings.Cut(threeByThree, "beSpec:")
 	w := settled(t, front+"beSpec:"+strings.Replace(back, "replicas: 3", "replicas: 1", 1))
 	if diff := cmp.Diff([]string{"doris-fe"}, w.budgets()); diff != "" {

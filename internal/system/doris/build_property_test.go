@@ -17,6 +17,7 @@ import (
 // TestPropertyNothingOptionalIsNeeded feeds specs in which any subset of the
 // optional fields is set.
 func TestPropertyNothingOptionalIsNeeded(t *testing.T) {
+	t.Parallel()
 	refused, rendered := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		dc := &dorisv1.DorisCluster{}
@@ -152,6 +153,7 @@ func fill(t *rapid.T, v reflect.Value, depth int) {
 // a spec that has them all. What is left is never refused, except what needs
 // frontends without any.
 func TestPropertyEverySubsetOfOptionalFieldsRenders(t *testing.T) {
+	t.Parallel()
 	full, in := readCase(t, "testdata/everything/in.yaml")
 	full.Spec.CnSpec = &dorisv1.CnSpec{
 		BaseSpec: *full.Spec.BeSpec.BaseSpec.DeepCopy(), AutoResolveLimitCPU: true, SkipDefaultSystemInit: true,

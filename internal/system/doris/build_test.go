@@ -80,6 +80,7 @@ func checkContainer(t errorer, c corev1.Container, volumes map[string]bool) {
 }
 
 func TestRenderingIsTheSameEveryTime(t *testing.T) {
+	t.Parallel()
 	dc, in := readCase(t, "testdata/everything/in.yaml")
 	var first []byte
 	for range 100 {
@@ -95,6 +96,7 @@ func TestRenderingIsTheSameEveryTime(t *testing.T) {
 }
 
 func TestRenderingLeavesItsInputAlone(t *testing.T) {
+	t.Parallel()
 	for revision := range LatestRevision + 1 {
 		leavesItsInputAlone(t, revision)
 	}
@@ -126,6 +128,7 @@ func leavesItsInputAlone(t *testing.T, revision int) {
 }
 
 func TestFirstFrontendStartsAlone(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		file         string
 		bootstrapped bool
@@ -166,6 +169,7 @@ func TestFirstFrontendStartsAlone(t *testing.T) {
 }
 
 func TestUnknownRevisionIsRefused(t *testing.T) {
+	t.Parallel()
 	dc, in := readCase(t, "testdata/plain/in.yaml")
 	for _, revision := range []int{-1, LatestRevision + 1} {
 		in.Revision = revision
@@ -177,6 +181,7 @@ func TestUnknownRevisionIsRefused(t *testing.T) {
 }
 
 func TestPasswordStaysInTheSecret(t *testing.T) {
+	t.Parallel()
 	dc, in := readCase(t, "testdata/account/in.yaml")
 	objects, findings := Desired(dc, in)
 	if got := string(objects.Secrets[0].Data["password"]); got != "canary-in-adminuser" {
@@ -191,6 +196,7 @@ func TestPasswordStaysInTheSecret(t *testing.T) {
 // TestLastOfEach holds that a name that the existing operator emits more than
 // once stands once, with the value that counts in the container.
 func TestLastOfEach(t *testing.T) {
+	t.Parallel()
 	vars := func(pairs ...string) []corev1.EnvVar {
 		var list []corev1.EnvVar
 		for _, p := range pairs {
@@ -215,6 +221,7 @@ func TestLastOfEach(t *testing.T) {
 }
 
 func TestPathNames(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct{ dirs, want []string }{
 		"last segment":                      {[]string{"/data/one", "/data/two"}, []string{"one", "two"}},
 		"parent in front where it is taken": {[]string{"/a/data", "/b/data"}, []string{"data", "b-data"}},

@@ -24,6 +24,7 @@ const compatDir = "../../../../shared/compat/doris"
 // existing operator, and compares with what that operator had made of them on a
 // real API server. A difference would restart Pods when a cluster is taken over.
 func TestRevisionZeroIsWhatLives(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(compatDir, "live", "doriscluster-*.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,7 @@ func (w *world) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 }
 
 func TestAllComponentsAreBroughtUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fourComponents)
 	p := w.reconcile()
 	if waits := p.Waits(); len(waits) != 1 || !strings.Contains(waits[0].Message, "backends are made when a frontend serves") {
@@ -155,6 +156,7 @@ func allTemplates(w *world) string {
 // set goes over to the resource before the autoscaler looks at it, and that a kill
 // after any write scales nothing.
 func TestAutoscalerIsTakenOver(t *testing.T) {
+	t.Parallel()
 	kills := 0
 	for survive := range 12 {
 		w := legacyFour(t, 5)
@@ -199,6 +201,7 @@ func TestAutoscalerIsTakenOver(t *testing.T) {
 }
 
 func TestNumberOfComputeNodesFollowsTheAutoscaler(t *testing.T) {
+	t.Parallel()
 	w := legacyFour(t, 5)
 	w.settle()
 	w.dc.ManagedFields = nil // somebody applies the manifest again
@@ -221,6 +224,7 @@ func TestNumberOfComputeNodesFollowsTheAutoscaler(t *testing.T) {
 }
 
 func TestAutoscalerFollowsItsPolicy(t *testing.T) {
+	t.Parallel()
 	w := settled(t, fourComponents)
 	w.edit(func(s *dorisv1.DorisClusterSpec) {
 		s.CnSpec.AutoScalingPolicy.MaxReplicas = 9
@@ -250,6 +254,7 @@ func TestAutoscalerFollowsItsPolicy(t *testing.T) {
 }
 
 func TestAutoscalerOfSomebodyElseIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fourComponents)
 	theirs := autoscaler(w.dc)
 	theirs.OwnerReferences, theirs.Spec.MaxReplicas = nil, 3
@@ -265,6 +270,7 @@ func TestAutoscalerOfSomebodyElseIsLeftAlone(t *testing.T) {
 }
 
 func TestAutoscalerIsHandedBack(t *testing.T) {
+	t.Parallel()
 	w := legacyFour(t, 4)
 	w.settle()
 	w.dc.Annotations = map[string]string{meta.AnnotationRelease: "true"}
@@ -286,6 +292,7 @@ func TestAutoscalerIsHandedBack(t *testing.T) {
 // TestComputeRole holds that Pods which would hold data are not made as compute
 // nodes, and that those which run are looked after.
 func TestComputeRole(t *testing.T) {
+	t.Parallel()
 	withoutRole := strings.Replace(fourComponents, "be_node_role = computation", "be_port = 9060", 1)
 	field := "spec.cnSpec.configMapInfo"
 	t.Run("a new set is refused", func(t *testing.T) {
@@ -335,6 +342,7 @@ func TestComputeRole(t *testing.T) {
 }
 
 func TestRestartOfEachComponent(t *testing.T) {
+	t.Parallel()
 	tests := map[string][]string{
 		dorisv1.AnnotationCNRestartedAt:     {"doris-cn-1", "doris-cn-0"},
 		dorisv1.AnnotationBrokerRestartedAt: {"doris-broker-0"},
@@ -355,6 +363,7 @@ func TestRestartOfEachComponent(t *testing.T) {
 
 // TestConfigurationOfBrokers holds that nothing of a broker's file is set live.
 func TestConfigurationOfBrokers(t *testing.T) {
+	t.Parallel()
 	tests := map[dorisv1.ConfigUpdatePolicy]struct {
 		evicts []string
 		held   bool
@@ -379,6 +388,7 @@ func TestConfigurationOfBrokers(t *testing.T) {
 
 // TestSharedClaims holds that a shared claim is looked at before it is mounted.
 func TestSharedClaims(t *testing.T) {
+	t.Parallel()
 	shared := strings.Replace(fourComponents, "spec:", "spec:\n  sharedPersistentVolumeClaims: [{persistentVolumeClaimName: jars, mountPath: $DORIS_HOME/jars, supportComponents: [cn, broker]}]", 1)
 	claim := func(w *world, modes ...corev1.PersistentVolumeAccessMode) {
 		_, err := w.store.Create(&corev1.PersistentVolumeClaim{
@@ -415,6 +425,7 @@ func TestSharedClaims(t *testing.T) {
 // in their running processes, and that backends, which mount another file, are left
 // alone.
 func TestComputeNodesAreReconfiguredLive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, strings.Replace(fourComponents, "spec:", "spec:\n  configUpdatePolicy: Auto", 1)).withNodes()
 	w.settle()
 	stranger(w, "cn-conf", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) {
@@ -433,6 +444,7 @@ func TestComputeNodesAreReconfiguredLive(t *testing.T) {
 // TestAutoscalerMayScaleIn holds that what an autoscaler chooses in the resource
 // after the takeover is no edit of somebody else: compute nodes leave by it.
 func TestAutoscalerMayScaleIn(t *testing.T) {
+	t.Parallel()
 	w := legacyFour(t, 5)
 	w.settle()
 	w.scaleTo(3, "kube-controller-manager")
@@ -448,6 +460,7 @@ func TestAutoscalerMayScaleIn(t *testing.T) {
 }
 
 func TestAutoscalingPolicyIsChecked(t *testing.T) {
+	t.Parallel()
 	policy := func(least *int32, most int32) *dorisv1.AutoScalingPolicy {
 		return &dorisv1.AutoScalingPolicy{MinReplicas: least, MaxReplicas: most}
 	}
@@ -487,6 +500,7 @@ func TestAutoscalingPolicyIsChecked(t *testing.T) {
 
 // TestAutoscalerByVersion holds what counts of a policy, by its version.
 func TestAutoscalerByVersion(t *testing.T) {
+	t.Parallel()
 	own := &dorisv1.HPAPolicy{
 		Metrics:  []autoscalingv2.MetricSpec{{Type: autoscalingv2.ObjectMetricSourceType}},
 		Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{},
@@ -506,6 +520,7 @@ func TestAutoscalerByVersion(t *testing.T) {
 }
 
 func TestTranslateRefusalOfAnAutoscaler(t *testing.T) {
+	t.Parallel()
 	dc := valid()
 	more(dc)
 	dc.Spec.CnSpec.AutoScalingPolicy = &dorisv1.AutoScalingPolicy{MaxReplicas: 3}

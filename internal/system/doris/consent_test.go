@@ -40,6 +40,7 @@ func (w *world) gone(t *testing.T, want []string, why string) {
 
 // TestConsent edits the image of backends whose data goes with their Pods.
 func TestConsent(t *testing.T) {
+	t.Parallel()
 	w := settled(t, onEmptyDir)
 	w.edit(image("2"))
 	p := w.settle()
@@ -92,6 +93,7 @@ func TestConsent(t *testing.T) {
 // TestANewerRendering upgrades the operator, accepts for one component, and
 // downgrades.
 func TestANewerRendering(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	present, version := w.system, w.store.Now().Version
 	w.system = present.WithFuture(func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.EnableServiceLinks = new(false) })
@@ -168,6 +170,7 @@ func mounted(w *world) string {
 
 // TestContent edits a ConfigMap that the backends mount.
 func TestContent(t *testing.T) {
+	t.Parallel()
 	const changed = "max_tablet_version_num = 3000\npassword_x = hunter3\n"
 	t.Run("manual: nothing moves until a person accepts", func(t *testing.T) {
 		w := settled(t, withConf)
@@ -262,6 +265,7 @@ func TestContent(t *testing.T) {
 
 // TestDataStays edits volumes of members that exist.
 func TestDataStays(t *testing.T) {
+	t.Parallel()
 	size := func(text string) func(s *dorisv1.BaseSpec) {
 		return func(s *dorisv1.BaseSpec) {
 			s.PersistentVolumes[0].PersistentVolumeClaimSpec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}
@@ -327,6 +331,7 @@ func TestDataStays(t *testing.T) {
 // TestStrangersAddToTheTemplate lets somebody add to a template what we do not
 // render.
 func TestStrangersAddToTheTemplate(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) {
 		c := &s.Spec.Template.Spec.Containers[0]
@@ -352,6 +357,7 @@ func TestStrangersAddToTheTemplate(t *testing.T) {
 // TestARestartThatLosesData asks for a restart of backends on emptyDir volumes in
 // the set itself, and adds a label to its template.
 func TestARestartThatLosesData(t *testing.T) {
+	t.Parallel()
 	w := settled(t, onEmptyDir)
 	stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) {
 		s.Spec.Template.Labels["team"] = "shop"
@@ -374,6 +380,7 @@ func TestARestartThatLosesData(t *testing.T) {
 // TestARenumberedPortIsPutBack lets somebody give a port of a Service another
 // number: an entry that is not ours beside ours.
 func TestARenumberedPortIsPutBack(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	ports := func() map[string]int32 {
 		out := map[string]int32{}

@@ -22,6 +22,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestGolden renders every case under testdata. The files are the promise that
 // the output of a revision never changes: a difference rolls Pods.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	cases, err := filepath.Glob("testdata/*/in.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -146,6 +147,7 @@ func printObject(t *testing.T, b *bytes.Buffer, object any) {
 // TestCompatibleManifests renders the manifests that users of the existing
 // operator know, where they are at hand.
 func TestCompatibleManifests(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../../../shared/compat/doris/examples/doriscluster-sample*.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -35,6 +35,7 @@ const (
 )
 
 func TestMetadataGuard(t *testing.T) {
+	t.Parallel()
 	record := map[string]string{recordFile: "true"}
 	with := func(more ...string) map[string]string {
 		files := map[string]string{recordFile: "true"}

@@ -14,6 +14,7 @@ import (
 // does about an edit. The end is the same as without: every process has the
 // content, and no Pod went twice, or at all where none had to.
 func TestLiveKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name, text, key, value string
 		gone                   int

@@ -44,6 +44,7 @@ var liveMembers = []string{"doris-fe-0", "doris-be-0", "doris-be-1"}
 // refused; on the way no Pod went that did not need a start (nodesDouble.goes),
 // and nothing was set before it was recorded (nodesDouble.Set).
 func TestAnyEditsSettle(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a while")
 	}

@@ -94,6 +94,7 @@ func (r *running) says(t *testing.T, at nodeAddress, key string) string {
 
 // TestExecute carries operations out on running nodes.
 func TestExecute(t *testing.T) {
+	t.Parallel()
 	r := startRunning(t)
 	system := &System{asker: r.asker}
 	for _, tc := range []struct {
@@ -148,6 +149,7 @@ func TestExecute(t *testing.T) {
 // TestAccount logs in with the account that the resource names, also after it
 // was rotated.
 func TestAccount(t *testing.T) {
+	t.Parallel()
 	r := startRunning(t)
 	db, err := r.FEs[0].Open("root", "")
 	fatal(t, err)
@@ -191,6 +193,7 @@ func TestAccount(t *testing.T) {
 
 // TestAskerForgets holds that what nodes say is kept for a short time only.
 func TestAskerForgets(t *testing.T) {
+	t.Parallel()
 	now := testTime
 	double := &nodesDouble{procs: map[string]*process{"a": {uid: "1", values: map[string]string{}}, "b": {uid: "2", values: map[string]string{}}}}
 	a := newAsker(double, func() time.Time { return now })

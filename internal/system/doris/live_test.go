@@ -89,6 +89,7 @@ func fileOfBE(versions, threads string) string {
 }
 
 func TestLive(t *testing.T) {
+	t.Parallel()
 	t.Run("a mutable setting of backends is set without a restart", func(t *testing.T) {
 		w := liveWorld(t)
 		first := mounted(w)
@@ -151,6 +152,7 @@ func TestLive(t *testing.T) {
 }
 
 func TestLiveIsSetAgain(t *testing.T) {
+	t.Parallel()
 	t.Run("after a container start", func(t *testing.T) {
 		w := liveWorld(t)
 		w.conf("be", fileOfBE("4711", "100"))
@@ -231,6 +233,7 @@ func TestLiveIsSetAgain(t *testing.T) {
 }
 
 func TestLiveEdits(t *testing.T) {
+	t.Parallel()
 	t.Run("several in a second, the last wins", func(t *testing.T) {
 		w := liveWorld(t)
 		for n := range 5 {
@@ -410,6 +413,7 @@ func TestLiveEdits(t *testing.T) {
 
 // TestPlanWithoutNodes plans as the plugin does, which asks no node.
 func TestPlanWithoutNodes(t *testing.T) {
+	t.Parallel()
 	w := liveWorld(t)
 	w.system = New(testEngine)
 	w.conf("be", fileOfBE("4711", "200"))
@@ -430,6 +434,7 @@ func TestPlanWithoutNodes(t *testing.T) {
 // TestLiveAfterTakeover edits files of a cluster that another operator made and
 // that is kept as it was found: its Pods mount the ConfigMaps themselves.
 func TestLiveAfterTakeover(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, liveCluster, nil).withNodes()
 	w.kubelet() // the processes of the double
 	w.settle()
@@ -469,6 +474,7 @@ func TestLiveAfterTakeover(t *testing.T) {
 }
 
 func TestLiveHeld(t *testing.T) {
+	t.Parallel()
 	t.Run("nodes that speak TLS are not asked: held as under Manual", func(t *testing.T) {
 		tls := "enable_tls = true\ntls_ca_certificate_path = /tls/ca\ntls_certificate_path = /tls/crt\ntls_private_key_path = /tls/key\n"
 		w := newWorld(t, strings.Replace(liveCluster, "be.conf: \"", "be.conf: \""+strings.ReplaceAll(tls, "\n", `\n`), 1)).withNodes()

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNodeLost(t *testing.T) {
+	t.Parallel()
 	says := func(ready corev1.ConditionStatus, reason string, containers corev1.ConditionStatus) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: ready, Reason: reason}, {Type: corev1.ContainersReady, Status: containers},
@@ -37,6 +38,7 @@ func TestNodeLost(t *testing.T) {
 // TestNobodyTakesAPodFromALostNode loses the node of one backend, and changes the
 // image meanwhile.
 func TestNobodyTakesAPodFromALostNode(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	stranger(w, "doris-be-1", &corev1.Pod{}, func(p *corev1.Pod) { p.Spec.NodeName = "node-1" })
 	w.lost = map[string]bool{"doris-be-1": true}

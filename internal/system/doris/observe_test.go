@@ -12,6 +12,7 @@ import (
 )
 
 func TestComponentOfAPod(t *testing.T) {
+	t.Parallel()
 	dc := &dorisv1.DorisCluster{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
 	owned := func(kind, name string, controller bool) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(controller)}}
@@ -40,6 +41,7 @@ func TestComponentOfAPod(t *testing.T) {
 // TestNamesThatNoObjectCanHaveAreRefusedAndNotAskedFor holds that a cluster whose
 // spec names nonsense is told so, which it was not while observing it failed.
 func TestNamesThatNoObjectCanHaveAreRefusedAndNotAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a/b", "100%", "..", "Upper"} {
 		w := newWorld(t, smallCluster)
 		w.edit(func(s *dorisv1.DorisClusterSpec) {

@@ -14,6 +14,7 @@ import (
 
 // TestReadinessScript runs the script of the probe against a health answer.
 func TestReadinessScript(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("there is no %s here", tool)
@@ -62,6 +63,7 @@ func TestReadinessScript(t *testing.T) {
 }
 
 func TestQuoteSurvivesBash(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash here")
 	}

@@ -22,6 +22,7 @@ import (
 // world.invariants and world.mayGo), that it settles once the faults end, and
 // that there is nothing left to do then.
 func TestAnyHistorySettles(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a while")
 	}

@@ -46,6 +46,7 @@ func (w *world) content(n int) {
 }
 
 func TestWhatNothingNamesIsTakenAwayWhenARollIsOver(t *testing.T) {
+	t.Parallel()
 	w := settled(t, withContent("Restart"))
 	for n := range 5 {
 		w.content(n + 1)
@@ -69,6 +70,7 @@ func TestWhatNothingNamesIsTakenAwayWhenARollIsOver(t *testing.T) {
 }
 
 func TestWhatSomethingNamesStays(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		hold func(w *world)
@@ -102,6 +104,7 @@ func TestWhatSomethingNamesStays(t *testing.T) {
 }
 
 func TestAConvergedClusterAsksForNoRevisions(t *testing.T) {
+	t.Parallel()
 	w := settled(t, withContent("Restart"))
 	w.content(1)
 	w.settle()
@@ -117,6 +120,7 @@ func TestAConvergedClusterAsksForNoRevisions(t *testing.T) {
 }
 
 func TestAnOrphanedCopyIsTakenAway(t *testing.T) {
+	t.Parallel()
 	w := settled(t, withContent("Restart"))
 	orphan := copyOf(w.dc, &corev1.ConfigMap{Data: map[string]string{"be.conf": "b = 1"}}, "doris-be-conf-orphan")
 	orphan.Annotations[labelCopy] = "be-conf"

@@ -50,6 +50,7 @@ func badRoll(t *testing.T, w *world) (before corev1.PodTemplateSpec) {
 }
 
 func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		then func(t *testing.T, w *world)
@@ -157,6 +158,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 }
 
 func TestAFailedPodThatComesUpAfterAllGoesOn(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	w.broken["doris-be-2"] = true // its node cannot get the image for a while
 	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
@@ -172,6 +174,7 @@ func TestAFailedPodThatComesUpAfterAllGoesOn(t *testing.T) {
 }
 
 func TestBothTemplatesGoBackWhenBothWereChanged(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	w.edit(func(s *dorisv1.DorisClusterSpec) {
 		s.FeSpec.Image, s.BeSpec.Image = "apache/doris:fe-2", "apache/doris:be-bad"
@@ -190,6 +193,7 @@ func TestBothTemplatesGoBackWhenBothWereChanged(t *testing.T) {
 }
 
 func TestAFailureAfterTheRollPutsNothingBack(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
 	w.settle()
@@ -202,6 +206,7 @@ func TestAFailureAfterTheRollPutsNothingBack(t *testing.T) {
 }
 
 func TestAContentThatFailedIsHeld(t *testing.T) {
+	t.Parallel()
 	w := settled(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: be-conf}\ndata: {be.conf: \"a = 1\\n\"}\n---\n"+strings.Replace(strings.Replace(threeByThree,
 		"beSpec: {", "beSpec: {configMapInfo: {configMapName: be-conf, resolveKey: be.conf}, ", 1), "spec:\n", "spec:\n  configUpdatePolicy: Restart\n", 1))
 	before := w.templateOf("doris-be")
@@ -226,6 +231,7 @@ func TestAContentThatFailedIsHeld(t *testing.T) {
 // TestAFoundTemplateIsPutBackAsItWasFound is of a set that another operator made:
 // its Pods must not count as outdated when an accepted edit is taken back.
 func TestAFoundTemplateIsPutBackAsItWasFound(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, threeByThree, handMade)
 	w.settle()
 	before := badRoll(t, w)
@@ -247,6 +253,7 @@ func TestAFoundTemplateIsPutBackAsItWasFound(t *testing.T) {
 }
 
 func TestThePlanOfAPutBackMovesNoPod(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-bad" })
 	for range 20 {

@@ -43,6 +43,7 @@ func eventful() *dorisv1.DorisCluster {
 }
 
 func TestTranslateRefusal(t *testing.T) {
+	t.Parallel()
 	dc := eventful()
 	objects, findings := Desired(dc, Inputs{Revision: LatestRevision, Bootstrapped: true, ConfigMaps: map[string]*corev1.ConfigMap{"extra": {}}})
 	if refused(findings) {
@@ -167,6 +168,7 @@ func adminSecretOf(cluster string) client.Object {
 }
 
 func TestTranslateRefusalOfWhatCannotBeMerged(t *testing.T) {
+	t.Parallel()
 	dc := eventful()
 	objects, _ := Desired(dc, Inputs{Revision: LatestRevision})
 	be, _ := objects.Component(dorisv1.ComponentBE)
@@ -179,6 +181,7 @@ func TestTranslateRefusalOfWhatCannotBeMerged(t *testing.T) {
 }
 
 func TestTranslateRefusalLeavesOtherErrorsAlone(t *testing.T) {
+	t.Parallel()
 	dc := eventful()
 	objects, _ := Desired(dc, Inputs{Revision: LatestRevision})
 	be, _ := objects.Component(dorisv1.ComponentBE)

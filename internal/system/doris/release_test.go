@@ -22,6 +22,7 @@ func (w *world) annotate(key, value string) {
 
 // TestRelease hands a cluster back that was taken over and changed since.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, threeByThree, nil)
 	w.settle()
 	w.edit(image("2"))
@@ -71,6 +72,7 @@ func TestRelease(t *testing.T) {
 
 // TestReleaseInTheMiddleOfARoll hands back while Pods are on an older template.
 func TestReleaseInTheMiddleOfARoll(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	w.edit(image("2"))
 	w.reconcile()
@@ -92,6 +94,7 @@ func TestReleaseInTheMiddleOfARoll(t *testing.T) {
 // TestFrontendsComeBackOverTheirClaims makes a cluster again whose claims are
 // still there: all frontends start, since they know each other.
 func TestFrontendsComeBackOverTheirClaims(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		claims []string
 		want   int32

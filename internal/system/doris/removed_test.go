@@ -40,6 +40,7 @@ data: {be.conf: "be_node_role = computation\n"}
 var frontendServices = []string{"doris-fe-internal", "doris-fe-service"}
 
 func TestRemovedComponents(t *testing.T) {
+	t.Parallel()
 	t.Run("compute nodes leave the database, then their objects go", func(t *testing.T) {
 		w := memberCluster(t, withComputeNodes(2))
 		if got := len(w.db.backends); got != 5 {

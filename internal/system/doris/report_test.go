@@ -71,6 +71,7 @@ func backendSet(replicas int32) *appsv1.StatefulSet {
 }
 
 func TestPhases(t *testing.T) {
+	t.Parallel()
 	const (
 		initializing = dorisv1.PhaseInitializing
 		available    = dorisv1.PhaseAvailable
@@ -116,6 +117,7 @@ func TestPhases(t *testing.T) {
 }
 
 func TestMembersDoNotChangeWhenAPodMerelyAppears(t *testing.T) {
+	t.Parallel()
 	set := backendSet(3)
 	absent := membersOf(set, pods("ready", "ready"), "doris-be", 3, false)
 	appeared := membersOf(set, pods("ready", "ready", "starting"), "doris-be", 3, false)
@@ -132,6 +134,7 @@ func TestMembersDoNotChangeWhenAPodMerelyAppears(t *testing.T) {
 }
 
 func TestTroubleIsTold(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		state string
 		want  string
@@ -157,6 +160,7 @@ func TestTroubleIsTold(t *testing.T) {
 }
 
 func TestTransitionTimeMovesWithThePhaseOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, smallCluster)
 	at := func() map[string]time.Time {
 		out := map[string]time.Time{}
@@ -191,6 +195,7 @@ func TestTransitionTimeMovesWithThePhaseOnly(t *testing.T) {
 }
 
 func TestOldStatusOfASettledCluster(t *testing.T) {
+	t.Parallel()
 	w := settled(t, threeByThree)
 	stamp := metav1.NewTime(testTime).Rfc3339Copy()
 	want := &dorisv1.ComponentStatus{
@@ -208,6 +213,7 @@ func TestOldStatusOfASettledCluster(t *testing.T) {
 }
 
 func TestAvailabilityGoesBothWays(t *testing.T) {
+	t.Parallel()
 	w := settled(t, smallCluster)
 	for _, tc := range []struct{ pod, want string }{
 		{"doris-fe-0", "no frontend serves (doris-fe-0: fe: ImagePullBackOff)"},
@@ -230,6 +236,7 @@ func TestAvailabilityGoesBothWays(t *testing.T) {
 }
 
 func TestWhatTheExistingOperatorWroteIsKept(t *testing.T) {
+	t.Parallel()
 	w := settled(t, smallCluster)
 	w.dc.Status.FeStatus.CoreConfigMapHashValue = "abc"
 	w.settle()

@@ -11,6 +11,7 @@ import (
 // TestGuardPutsMetadataAside runs the guard on the volume of a frontend that was
 // taken out of the cluster.
 func TestGuardPutsMetadataAside(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	metaDir := filepath.Join(root, filepath.Dir(filepath.Dir(roleFile)))
 	run := func(pod string) {

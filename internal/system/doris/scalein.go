@@ -35,6 +35,9 @@ type scaling struct {
 	set       *appsv1.StatefulSet
 	has, want int32
 	policy    dorisv1.ScaleInPolicy
+	// found tells that nobody who may has chosen the number of Pods yet: another
+	// operator made the set.
+	found bool
 	// leavers go, the highest ordinal first; stayers stay, and may have been on
 	// their way out.
 	leavers, stayers []leaver
@@ -46,6 +49,7 @@ func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, wa
 	s := &scaling{
 		kind: kind, set: set, has: *set.Spec.Replicas, want: want, policy: p.scaleInPolicy(kind),
 		records: leaveRecords(set, p.world.Pods[string(kind)]),
+		found:   !scaledByUs(set) && !p.autoscales(kind),
 	}
 	for n := range int(s.has) {
 		l := p.leaverOf(kind, set, n)
@@ -118,7 +122,13 @@ func (p planner) unheardOf(s *scaling) {
 
 // asks tells whether a person has to agree that members leave: backends that go with
 // what they hold, and Pods that a set had when it was found.
-func (s *scaling) asks() bool { return s.effect() == plan.EffectDataLoss || !scaledByUs(s.set) }
+func (s *scaling) asks() bool { return s.effect() == plan.EffectDataLoss || s.found }
+
+// autoscales tells whether an autoscaler chooses the number of Pods in the resource,
+// which is to be followed also where the set was found.
+func (p planner) autoscales(kind dorisv1.ComponentType) bool {
+	return kind == dorisv1.ComponentCN && p.dc.Spec.CnSpec != nil && p.dc.Spec.CnSpec.AutoScalingPolicy != nil
+}
 
 // recorded tells whether all that go are on their way.
 func (s *scaling) recorded() bool {

@@ -48,6 +48,7 @@ func (w *world) onlyFrontends(t *testing.T, want ...string) {
 var fiveFrontends = []string{"doris-fe-0", "doris-fe-1", "doris-fe-2", "doris-fe-3", "doris-fe-4"}
 
 func TestObserversLeave(t *testing.T) {
+	t.Parallel()
 	t.Run("five to three and back", func(t *testing.T) {
 		w := memberCluster(t, fiveByOne)
 		w.frontendsWanted(3)

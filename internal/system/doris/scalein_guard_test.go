@@ -18,6 +18,7 @@ import (
 )
 
 func TestBackendsDoNotLeave(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		to   int32
@@ -84,6 +85,7 @@ func (d *databaseDouble) goesOnWithout(name string) {
 }
 
 func TestBackendsAreDropped(t *testing.T) {
+	t.Parallel()
 	w := memberCluster(t, threeByFive)
 	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.ScaleInPolicy = dorisv1.ScaleInDrop })
 	w.lives()
@@ -122,6 +124,7 @@ func TestBackendsAreDropped(t *testing.T) {
 
 // TestBackendsLeaveWithAnswersLost lets every statement lose its answer.
 func TestBackendsLeaveWithAnswersLost(t *testing.T) {
+	t.Parallel()
 	w := memberCluster(t, threeByFive)
 	w.db.losing, w.db.keep = true, true
 	w.backendsWanted(3)
@@ -133,6 +136,7 @@ func TestBackendsLeaveWithAnswersLost(t *testing.T) {
 // TestBackendIsReplacedOnItsWayOut takes away a Pod that is leaving: its record is
 // on the set too.
 func TestBackendIsReplacedOnItsWayOut(t *testing.T) {
+	t.Parallel()
 	w := memberCluster(t, threeByFive)
 	w.db.stuck = true
 	w.backendsWanted(3)
@@ -155,6 +159,7 @@ func TestBackendIsReplacedOnItsWayOut(t *testing.T) {
 // TestBackendsLeaveKilledAtEveryStep kills the operator before and after each thing
 // that it does.
 func TestBackendsLeaveKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name string
 		back bool
@@ -231,6 +236,7 @@ func (w *world) diesAt(nth int) bool {
 }
 
 func TestMembersThatDoNotBelong(t *testing.T) {
+	t.Parallel()
 	t.Run("a Pod that never registered is registered", func(t *testing.T) {
 		w := newWorld(t, threeByFive).withDatabase()
 		w.db.pending["doris-be-2"] = true
@@ -273,6 +279,7 @@ func TestMembersThatDoNotBelong(t *testing.T) {
 
 // TestDatabaseIsAskedSeldom counts what a cluster at rest asks.
 func TestDatabaseIsAskedSeldom(t *testing.T) {
+	t.Parallel()
 	w := memberCluster(t, threeByFive)
 	asked, writes := w.db.asked, w.store.Now().Version
 	began := w.now
@@ -294,6 +301,7 @@ func TestDatabaseIsAskedSeldom(t *testing.T) {
 
 // TestScaleOutIsAtOnce makes all new Pods in one write.
 func TestScaleOutIsAtOnce(t *testing.T) {
+	t.Parallel()
 	w := memberCluster(t, threeByThree)
 	w.backendsWanted(7)
 	w.reconcile()
@@ -307,6 +315,7 @@ func TestScaleOutIsAtOnce(t *testing.T) {
 // TestFoundPodsStay takes a cluster over whose set has more Pods than its spec says:
 // nobody leaves before a person accepts that.
 func TestFoundPodsStay(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, threeByFive, nil).withDatabase()
 	w.db.goesOn()
 	w.backendsWanted(3)

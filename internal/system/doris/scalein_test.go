@@ -87,6 +87,7 @@ func (w *world) only(t *testing.T, want ...string) {
 }
 
 func TestBackendsLeave(t *testing.T) {
+	t.Parallel()
 	t.Run("five to three", func(t *testing.T) {
 		w := memberCluster(t, threeByFive)
 		w.backendsWanted(3)

@@ -21,6 +21,7 @@ import (
 // status at the end of each chapter. The files are for reviewers: what an edit
 // of the planner changes for users is their diff.
 func TestGoldenStories(t *testing.T) {
+	t.Parallel()
 	stories := map[string]func(*story){
 		"create": func(s *story) {
 			s.live("a cluster of three by three is created")

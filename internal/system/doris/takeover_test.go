@@ -108,6 +108,7 @@ func onlyDigest(t *testing.T, p plan.Plan, object string) string {
 }
 
 func TestTakeoverMovesNothing(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, threeByThree, nil)
 	before := templates(w)
 	p := w.settle()
@@ -142,6 +143,7 @@ func TestTakeoverMovesNothing(t *testing.T) {
 }
 
 func TestAfterTakeover(t *testing.T) {
+	t.Parallel()
 	withEnv := strings.Replace(threeByThree, `image: "apache/doris:be-1"`, `image: "apache/doris:be-1", envVars: [{name: A, value: a}, {name: B, value: b}], podLabels: {tier: gold}`, 1)
 	env := func(set *appsv1.StatefulSet) map[string]string {
 		out := map[string]string{}
@@ -300,6 +302,7 @@ func TestAfterTakeover(t *testing.T) {
 }
 
 func TestHalfRolledAtTakeover(t *testing.T) {
+	t.Parallel()
 	w := legacy(t, threeByThree, nil)
 	// The other operator had changed the image, one Pod had followed, and then it
 	// was gone.

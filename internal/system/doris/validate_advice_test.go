@@ -15,6 +15,7 @@ import (
 // said, and refuses nothing. What is refused is held against a real API server:
 // see test/stories.
 func TestValidateAdvises(t *testing.T) {
+	t.Parallel()
 	be := func(change func(*dorisv1.BaseSpec)) func(*dorisv1.DorisCluster) {
 		return func(dc *dorisv1.DorisCluster) { change(&dc.Spec.BeSpec.BaseSpec) }
 	}
@@ -73,6 +74,7 @@ func TestValidateAdvises(t *testing.T) {
 // TestValidateTellsNoValueOfAVariable holds that nothing that may be a password
 // gets into a message.
 func TestValidateTellsNoValueOfAVariable(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2"
 	dc := valid()
 	dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "admin", Password: secret}

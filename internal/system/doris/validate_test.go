@@ -21,6 +21,7 @@ func valid() *dorisv1.DorisCluster {
 }
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	storage := corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 	}}
@@ -167,6 +168,7 @@ func volumes(list ...dorisv1.PersistentVolume) func(*dorisv1.DorisCluster) {
 }
 
 func TestRulesAreNamedOnce(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range rules {
 		if r.name == "" || seen[r.name] {
