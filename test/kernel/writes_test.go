@@ -299,9 +299,8 @@ func TestEventsAreEmittedOnce(t *testing.T) {
 	s.ready("toy")
 	s.settle(op)
 	want := map[string]int{
-		"Created created ConfigMap/toy-config": 1, "Created created Service/toy": 1,
-		"Created created StatefulSet/toy-a": 1, "Created created StatefulSet/toy-b": 1,
-		"Updated ConfigMap/toy-config: update data.content": 1, "Ready as the spec wants it": 1,
+		"Created created ConfigMap/toy-config, Service/toy, StatefulSet/toy-a, StatefulSet/toy-b": 1, // at once
+		"Updated ConfigMap/toy-config: update data.content":                                       1, "Ready as the spec wants it": 1,
 	}
 	s.eventually("all events and no other", func() error {
 		var list eventsv1.EventList

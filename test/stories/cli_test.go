@@ -289,7 +289,7 @@ func TestExitCodesOfPlan(t *testing.T) {
 		says []string
 	}{
 		{"the same manifest", edited("{name: doris}", "{name: doris}"), []string{"--exit-code"}, exit.OK, []string{"nothing to do"}},
-		{"more backends", edited(be, "beSpec: {replicas: 2"), nil, exit.OK, []string{"1 change of 1 object"}},
+		{"more backends", edited(be, "beSpec: {replicas: 2"), nil, exit.OK, []string{"2 changes of 2 objects", "PodDisruptionBudget"}},
 		{"more backends, code asked for", edited(be, "beSpec: {replicas: 2"), []string{"--exit-code"}, exit.Changes, []string{"spec.replicas"}},
 		{"a change that loses data", edited("be-2.1.8", "be-3.0.5"), nil, exit.OK, []string{"1 set of changes held"}},
 		{"a change that loses data, code asked for", edited("be-2.1.8", "be-3.0.5"), []string{"--exit-code"}, exit.Refused, []string{"once it is applied: kubectl fairlead approve"}},
