@@ -183,7 +183,7 @@ func autoscalerRef(a *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.Hori
 // say (yet): an autoscaler has chosen it in the set. For compute nodes with a policy
 // that ends when the autoscaler has looked at the resource and written it there.
 func (p planner) keepsNumber(c Component, set *appsv1.StatefulSet) bool {
-	if c.Type != dorisv1.ComponentCN || autoscalingPolicy(p.dc) == nil {
+	if !p.autoscales(c.Type) {
 		return autoscaled(set)
 	}
 	if scalesSet(p.world.Autoscalers[AutoscalerName(p.dc.Name)]) {
@@ -203,7 +203,7 @@ func (p planner) keepsNumber(c Component, set *appsv1.StatefulSet) bool {
 // scaledElsewhere tells whether somebody chose the number of Pods of a set in the
 // set itself. What an autoscaler chose before the takeover is not meant.
 func (p planner) scaledElsewhere(c Component, set *appsv1.StatefulSet) bool {
-	if c.Type == dorisv1.ComponentCN && autoscalingPolicy(p.dc) != nil && autoscaled(set) {
+	if p.autoscales(c.Type) && autoscaled(set) {
 		return false
 	}
 	return scaledBy(set) != ""

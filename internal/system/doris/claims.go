@@ -28,7 +28,7 @@ func (p planner) changesClaims(w workload) []plan.Finding {
 	var findings []plan.Finding
 	for i := range spec.PersistentVolumes {
 		pv := &spec.PersistentVolumes[i]
-		at := indexed("spec."+string(w.kind)+"Spec.persistentVolumes", i)
+		at := indexed(fieldOf(w.kind)+".persistentVolumes", i)
 		was := before[pv.Name]
 		if was == nil {
 			continue

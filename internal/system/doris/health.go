@@ -72,12 +72,7 @@ func ready(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil {
 		return false
 	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return conditionOf(p, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
 // behind tells whether a Pod was made from another template than the one its set

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
-	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
@@ -86,10 +85,10 @@ func (p planner) movesData(w workload) []plan.Finding {
 	if w.live == nil || w.found {
 		return nil
 	}
-	field := "spec." + string(w.kind) + "Spec"
+	field := fieldOf(w.kind)
 	var findings []plan.Finding
 	refuse := func(at, format string, args ...any) {
-		findings = append(findings, plan.Finding{Severity: plan.Refusal, Field: at, Reason: meta.ReasonUnsafeChange, Message: fmt.Sprintf(format, args...)})
+		findings = append(findings, unsafe(at, format, args...))
 	}
 	was := dataMounts(p.rendered(w, w.recorded, w.revision), string(w.kind))
 	is := dataMounts(p.rendered(w, w.now, w.revision), string(w.kind))

@@ -67,14 +67,6 @@ func recordedOnSet(set *appsv1.StatefulSet) map[string]leaveRecord {
 	return of
 }
 
-func jsonOf(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("record of leaving members: " + err.Error()) // strings and times can be encoded
-	}
-	return string(text)
-}
-
 // leaver is one member that shall go, or that was to go and stays.
 type leaver struct {
 	name    string
@@ -153,7 +145,7 @@ func (p planner) writeOnSet(kind dorisv1.ComponentType, set *appsv1.StatefulSet,
 	text, wanted := set.Annotations[meta.AnnotationLeaving], ""
 	annotations := map[string]any{meta.AnnotationLeaving: nil}
 	if len(records) > 0 {
-		wanted = jsonOf(records)
+		wanted = encoded(records)
 		annotations[meta.AnnotationLeaving] = wanted
 	}
 	if text == wanted {
@@ -176,7 +168,7 @@ func (p planner) onPod(pod *corev1.Pod, records map[string]leaveRecord) (wanted 
 	record, leaves := records[pod.Name]
 	text := ""
 	if leaves {
-		text = jsonOf(record)
+		text = encoded(record)
 		wanted = text
 	}
 	return wanted, pod.DeletionTimestamp == nil && pod.Annotations[meta.AnnotationLeaving] != text

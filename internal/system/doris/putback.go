@@ -47,7 +47,7 @@ type failedChange struct {
 func encoded(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("record of a roll: %v", err)) // types of this package can be encoded
+		panic(fmt.Sprintf("record: %v", err)) // types of this package and of the API can be encoded
 	}
 	return string(text)
 }

@@ -47,12 +47,7 @@ func (p planner) unregistered(kind dorisv1.ComponentType) []*corev1.Pod {
 }
 
 func readySince(pod *corev1.Pod) time.Time {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
+	return conditionOf(pod, corev1.PodReady).LastTransitionTime.Time
 }
 
 // registered tells whether the database knew a Pod at some time.

@@ -127,7 +127,7 @@ func (s *scaling) asks() bool { return s.effect() == plan.EffectDataLoss || s.fo
 // autoscales tells whether an autoscaler chooses the number of Pods in the resource,
 // which is to be followed also where the set was found.
 func (p planner) autoscales(kind dorisv1.ComponentType) bool {
-	return kind == dorisv1.ComponentCN && p.dc.Spec.CnSpec != nil && p.dc.Spec.CnSpec.AutoScalingPolicy != nil
+	return kind == dorisv1.ComponentCN && autoscalingPolicy(p.dc) != nil
 }
 
 // recorded tells whether all that go are on their way.
@@ -214,7 +214,7 @@ func (p planner) writes(s *scaling) bool {
 			return true
 		}
 	}
-	return s.set.Annotations[meta.AnnotationLeaving] != jsonOf(s.records)
+	return s.set.Annotations[meta.AnnotationLeaving] != encoded(s.records)
 }
 
 // statements plans one statement for each member that needs one, and tells whether
