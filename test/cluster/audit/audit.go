@@ -5,6 +5,7 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,14 +55,41 @@ func Open(path string) *Log { return &Log{path: path} }
 // Mark returns the present end of the log. The API server writes an entry
 // before it finishes the answer, so every request answered so far is before it.
 func (l *Log) Mark() (Mark, error) {
-	info, err := os.Stat(l.path)
+	file, err := os.Open(l.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("mark the audit log: %w", err)
 	}
-	return Mark(info.Size()), nil
+	defer file.Close()
+	end, err := lastLineEnd(file)
+	if err != nil {
+		return 0, fmt.Errorf("mark the audit log: %w", err)
+	}
+	return Mark(end), nil
+}
+
+// lastLineEnd is the offset after the last whole line. The API server may be in
+// the middle of a line; the request of that one is not answered yet.
+func lastLineEnd(file *os.File) (int64, error) {
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	block := make([]byte, 1<<16)
+	for end > 0 {
+		from := max(0, end-int64(len(block)))
+		n, err := file.ReadAt(block[:end-from], from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(block[:n], '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
 }
 
 // Since returns the requests answered (and the watches begun) after the mark.

@@ -75,6 +75,39 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestMarkInTheMiddleOfALine: what is being written while the mark is set is not
+// answered yet, and counts.
+func TestMarkInTheMiddleOfALine(t *testing.T) {
+	first, second := line("ResponseComplete", "get", "pods", "", 200), line("ResponseComplete", "list", "pods", "", 200)
+	long := strings.Repeat("x", 200_000)
+	for _, tc := range []struct{ name, before string }{
+		{"nothing but a part", second[:10]},
+		{"a part after a line", first + second[:10]},
+		{"a part longer than what is read at once", first + `{"long":"` + long},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.log")
+			if err := os.WriteFile(path, []byte(tc.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			log := Open(path)
+			mark, err := log.Mark()
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := strings.TrimPrefix(tc.before, first)
+			whole = tc.before[:len(tc.before)-len(whole)] + second
+			if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			entries, err := log.Since(mark)
+			if err != nil || len(entries) != 1 || entries[0].Verb != "list" {
+				t.Errorf("got %v, %v; want the line that was being written", entries, err)
+			}
+		})
+	}
+}
+
 func TestSinceReportsABrokenLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	if err := os.WriteFile(path, []byte("not json\n"), 0o600); err != nil {
