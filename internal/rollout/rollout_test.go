@@ -4,15 +4,25 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
+var now = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+
+const pause = 10 * time.Second
+
+func member(n int, ready, outdated bool) Member {
+	return Member{Name: fmt.Sprintf("fe-%d", n), Ordinal: n, Ready: ready, Outdated: outdated}
+}
+
+func with(m Member, change func(*Member)) Member { change(&m); return m }
+
+func leaving(m Member) Member { m.Leaving = true; return m }
+
 func TestNext(t *testing.T) {
-	member := func(n int, ready, outdated bool) Member {
-		return Member{Name: fmt.Sprintf("fe-%d", n), Ordinal: n, Ready: ready, Outdated: outdated}
-	}
-	leaving := func(m Member) Member { m.Leaving = true; return m }
 	for _, tc := range []struct {
 		name    string
 		members []Member
@@ -34,11 +44,60 @@ func TestNext(t *testing.T) {
 		{name: "outdated broken member blocks the creation of others, it goes", members: []Member{member(0, false, true)}, size: 3, want: Choice{Name: "fe-0"}},
 		{name: "several broken, one at a time from the top", members: []Member{member(0, false, true), member(1, false, true)}, size: 2, want: Choice{Name: "fe-1"}},
 		{name: "broken member waits while another is leaving", members: []Member{leaving(member(1, false, true)), member(0, false, true)}, size: 2, want: Choice{Waiting: "fe-1 to be replaced"}},
+		{
+			name: "replaced member cannot run, the roll has stopped at it", size: 3, want: Choice{Waiting: "fe-1 to become ready", Stopped: "fe-1"},
+			members: []Member{member(2, false, false), with(member(1, false, false), func(m *Member) { m.Failed = true }), member(0, true, true)},
+		},
+		{
+			name: "lower rank goes first, whatever its ordinal", size: 2, want: Choice{Name: "fe-0"},
+			members: []Member{with(member(1, true, true), func(m *Member) { m.Rank = 2 }), member(0, true, true)},
+		},
+		{
+			name: "system does not count on another, nobody goes", size: 2, want: Choice{Waiting: "fe-0 to be alive in the system"},
+			members: []Member{with(member(1, true, true), func(m *Member) { m.Alive = Yes }), with(member(0, true, false), func(m *Member) { m.Alive = No })},
+		},
+		{
+			name: "system does not count on one that is to go anyway, that one goes", size: 2, want: Choice{Name: "fe-0"},
+			members: []Member{with(member(1, true, true), func(m *Member) { m.Alive = Yes }), with(member(0, true, true), func(m *Member) { m.Alive = No })},
+		},
+		{
+			name: "system does not count on one of a later rank, nobody goes", size: 2, want: Choice{Waiting: "fe-0 to be alive in the system"},
+			members: []Member{member(1, true, true), with(member(0, true, true), func(m *Member) { m.Rank, m.Alive = 1, No })},
+		},
+		{
+			name: "system still speaks of the process that is gone, others stay", size: 2, want: Choice{Waiting: "fe-1 to be seen by the system since it was replaced"},
+			members: []Member{with(member(1, true, false), func(m *Member) { m.Alive, m.Before, m.Started = Yes, now, now }), member(0, true, true)},
+		},
+		{
+			name: "system has heard from the new process, the next goes", size: 2, want: Choice{Name: "fe-0"},
+			members: []Member{with(member(1, true, false), func(m *Member) { m.Alive, m.Before, m.Started = Yes, now, now.Add(time.Second) }), member(0, true, true)},
+		},
+		{
+			name: "first of a group is good for a short time only, the second waits", size: 3, want: Choice{Waiting: "fe-2 to be good for 10s", After: 7 * time.Second},
+			members: []Member{with(member(2, true, false), func(m *Member) { m.Since = now.Add(-3 * time.Second) }), member(1, true, true), member(0, true, true)},
+		},
+		{
+			name: "first of a group was good for long enough, the second goes", size: 3, want: Choice{Name: "fe-1"},
+			members: []Member{with(member(2, true, false), func(m *Member) { m.Since = now.Add(-pause) }), member(1, true, true), member(0, true, true)},
+		},
+		{
+			name: "two of a group were replaced, the third waits for no pause", size: 3, want: Choice{Name: "fe-0"},
+			members: []Member{member(2, true, false), with(member(1, true, false), func(m *Member) { m.Since = now }), member(0, true, true)},
+		},
+		{
+			name: "last of a group is good for a short time only, the next group waits", size: 3, want: Choice{Waiting: "fe-1 to be good for 10s", After: pause},
+			members: []Member{member(2, true, false), with(member(1, true, false), func(m *Member) { m.Since = now }), with(member(0, true, true), func(m *Member) { m.Rank, m.Group = 1, "fe" })},
+		},
+		{
+			name: "clock that is an hour ahead stops nobody", size: 2, want: Choice{Name: "fe-0"},
+			members: []Member{with(member(1, true, false), func(m *Member) { m.Since = now.Add(time.Hour) }), member(0, true, true)},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := slices.Clone(tc.members)
-			if got := Next(tc.members, tc.size); got != tc.want {
-				t.Errorf("Next() = %+v, want %+v", got, tc.want)
+			r := Roll{Members: tc.members, Size: tc.size, Pause: pause, Now: now}
+			if diff := cmp.Diff(tc.want, Next(r)); diff != "" {
+				t.Errorf("Next() (-want +got):\n%s", diff)
 			}
 			if !slices.Equal(before, tc.members) {
 				t.Errorf("Next() reordered its input: %v", tc.members)
@@ -47,99 +106,157 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func drawMembers(t *rapid.T) ([]Member, int) {
-	size := rapid.IntRange(1, 7).Draw(t, "size")
-	var members []Member
-	for n := range size {
-		if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
-			continue
-		}
-		members = append(members, Member{
-			Name: fmt.Sprintf("m-%d", n), Ordinal: n,
-			Ready:    rapid.Bool().Draw(t, "ready"),
-			Outdated: rapid.Bool().Draw(t, "outdated"),
-			Leaving:  rapid.IntRange(0, 5).Draw(t, "leaving") == 0,
-		})
+func TestNextKeepsThoseThatServeWhileAConditionDoesNotHold(t *testing.T) {
+	r := Roll{Members: []Member{member(1, true, true), member(0, true, true)}, Size: 2, Closed: []string{"rain", "snow"}}
+	if got := Next(r); got != (Choice{Waiting: "rain, and for snow"}) {
+		t.Errorf("Next() = %+v", got)
 	}
-	return members, size
+	r.Members[1].Ready = false
+	if got := Next(r); got != (Choice{Name: "fe-0"}) {
+		t.Errorf("with one that does not serve Next() = %+v", got)
+	}
 }
 
-func TestNextNeverTakesAServingMemberWhileAnotherIsDown(t *testing.T) {
+func TestNextKeepsToTheBudget(t *testing.T) {
+	r := Roll{Size: 4, Budget: 2, Members: []Member{leaving(member(3, true, true)), member(2, true, true), member(1, true, true), member(0, true, true)}}
+	if got := Next(r); got != (Choice{Name: "fe-2"}) {
+		t.Errorf("one of two is away: %+v", got)
+	}
+	r.Members[1].Leaving = true
+	if got := Next(r); got != (Choice{Waiting: "fe-3 to be replaced"}) {
+		t.Errorf("two of two are away: %+v", got)
+	}
+}
+
+func drawRoll(t *rapid.T) Roll {
+	r := Roll{Now: now, Pause: pause, Budget: rapid.IntRange(0, 3).Draw(t, "budget")}
+	for rank := range rapid.IntRange(1, 4).Draw(t, "ranks") {
+		for n := range rapid.IntRange(1, 4).Draw(t, "members") {
+			r.Size++
+			if rapid.IntRange(0, 9).Draw(t, "missing") == 0 {
+				continue
+			}
+			m := newMember(rank, n)
+			m.Ready, m.Outdated = rapid.IntRange(0, 4).Draw(t, "unready") > 0, rapid.Bool().Draw(t, "outdated")
+			m.Leaving = rapid.IntRange(0, 7).Draw(t, "leaving") == 0
+			m.Alive = rapid.SampledFrom([]Answer{Unknown, Yes, Yes, Yes, No}).Draw(t, "alive")
+			if rapid.IntRange(0, 4).Draw(t, "restarted") == 0 {
+				m.Before = now
+			}
+			r.Members = append(r.Members, m)
+		}
+	}
+	return r
+}
+
+func newMember(rank, n int) Member {
+	return Member{Name: fmt.Sprintf("m-%d-%d", rank, n), Group: fmt.Sprint(rank / 2), Rank: rank, Ordinal: n}
+}
+
+func TestNextNeverTakesMoreThanTheBudgetAndKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		members, size := drawMembers(t)
-		c := Next(members, size)
-		if c.Name != "" && c.Waiting != "" {
-			t.Fatalf("chose %s and waits for %s", c.Name, c.Waiting)
+		r := drawRoll(t)
+		if rapid.IntRange(0, 3).Draw(t, "closed") == 0 {
+			r.Closed = []string{"a condition"}
+		}
+		c := Next(r)
+		if (c.Name != "") == (c.Waiting != "") && (c.Name != "" || slices.ContainsFunc(r.Members, func(m Member) bool { return m.Outdated })) {
+			t.Fatalf("chose %q and waits for %q", c.Name, c.Waiting)
 		}
 		if c.Name == "" {
 			return
 		}
-		i := slices.IndexFunc(members, func(m Member) bool { return m.Name == c.Name })
-		if i < 0 || !members[i].Outdated || members[i].Leaving {
-			t.Fatalf("chose %q among %+v", c.Name, members)
+		i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Name == c.Name })
+		if i < 0 || !r.Members[i].Outdated || r.Members[i].Leaving {
+			t.Fatalf("chose %q among %+v", c.Name, r.Members)
 		}
-		broken := !members[i].Ready
-		for j, m := range members {
+		gone, away := 0, max(r.Size-len(r.Members), 0)
+		for j, m := range r.Members {
 			if m.Leaving {
-				t.Fatalf("chose %s while %s is leaving", c.Name, m.Name)
+				gone++
 			}
-			if j != i && !m.Ready && !broken {
-				t.Fatalf("chose %s, which serves, while %s does not", c.Name, m.Name)
+			if j != i && !m.good() {
+				away++
+			}
+			if r.Members[i].Ready && m.Outdated && !m.Leaving && m.Rank < r.Members[i].Rank {
+				t.Fatalf("chose %s before %s", c.Name, m.Name)
 			}
 		}
-		if len(members) < size && !broken {
-			t.Fatalf("chose %s, which serves, while %d of %d are there", c.Name, len(members), size)
+		if gone >= max(r.Budget, 1) {
+			t.Fatalf("chose %s while %d are going", c.Name, gone)
+		}
+		if r.Members[i].Ready && (away >= max(r.Budget, 1) || len(r.Closed) > 0) {
+			t.Fatalf("chose %s, which serves, while %d are away and %v does not hold", c.Name, away, r.Closed)
 		}
 	})
 }
 
 // A roll ends with every member replaced, whatever the start, if what is
-// replaced becomes ready and what is missing or leaving comes back.
+// replaced becomes ready and alive and what is missing or leaving comes back; and
+// on the way no more than the budget of those that served are away.
 func TestNextAlwaysFinishes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		members, size := drawMembers(t)
+		r := drawRoll(t)
+		size := map[[2]int]bool{}
+		for rank := range 4 {
+			for n := range 4 {
+				size[[2]int{rank, n}] = slices.ContainsFunc(r.Members, func(m Member) bool { return m.Rank == rank && m.Ordinal == n })
+			}
+		}
+		r.Size = len(r.Members) // what is missing at first is one that left at first
 		inOrder := rapid.Bool().Draw(t, "members are started in order")
-		for range 10 * size {
-			if c := Next(members, size); c.Name != "" {
-				i := slices.IndexFunc(members, func(m Member) bool { return m.Name == c.Name })
-				members[i].Leaving = true
+		for range 20 * (r.Size + 1) {
+			if c := Next(r); c.Name != "" {
+				i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Name == c.Name })
+				r.Members[i].Leaving = true
 				continue
 			}
-			members = settle(members, size, inOrder)
+			r.Now = r.Now.Add(4 * time.Second)
+			r.Members = settle(r, size, inOrder)
 		}
-		for _, m := range members {
-			if m.Outdated || !m.Ready || m.Leaving {
-				t.Fatalf("never finishes: %+v", members)
+		for _, m := range r.Members {
+			if m.Outdated || !m.good() {
+				t.Fatalf("never finishes: %+v; %+v", r.Members, Next(r))
 			}
-		}
-		if len(members) != size {
-			t.Fatalf("%d members of %d", len(members), size)
 		}
 	})
 }
 
 // settle is one move of a world in which outdated members that do not serve
 // never come up, up-to-date ones do, and missing ones are made again: in order,
-// each when all below it are ready, or all at once.
-func settle(members []Member, size int, inOrder bool) []Member {
-	byOrdinal := map[int]Member{}
-	for _, m := range members {
-		if !m.Leaving {
-			byOrdinal[m.Ordinal] = m
-		}
-	}
+// each when all below it are ready, or all at once. The system hears of each a move
+// later.
+func settle(r Roll, size map[[2]int]bool, inOrder bool) []Member {
 	var out []Member
-	for n := range size {
-		m, ok := byOrdinal[n]
-		switch {
-		case !ok && inOrder && slices.ContainsFunc(out, func(m Member) bool { return !m.Ready }):
-			continue
-		case !ok:
-			m = Member{Name: fmt.Sprintf("m-%d", n), Ordinal: n}
-		case !m.Outdated:
-			m.Ready = true
+	for rank := range 4 {
+		waits := false
+		for n := range 4 {
+			if !size[[2]int{rank, n}] {
+				continue
+			}
+			i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Rank == rank && m.Ordinal == n && !m.Leaving })
+			switch {
+			case i < 0 && inOrder && waits:
+				continue
+			case i < 0:
+				m := newMember(rank, n)
+				m.Before, m.Started, m.Alive = r.Now, r.Now, Yes
+				out = append(out, m)
+			default:
+				out = append(out, goesOn(r.Members[i], r.Now))
+			}
+			waits = waits || !out[len(out)-1].Ready
 		}
-		out = append(out, m)
 	}
 	return out
+}
+
+func goesOn(m Member, now time.Time) Member {
+	switch {
+	case m.Ready:
+		m.Alive, m.Started = Yes, now
+	case !m.Outdated:
+		m.Ready, m.Since = true, now
+	}
+	return m
 }

@@ -189,7 +189,7 @@ func roll(b *plan.Builder, t *Toy, w World) {
 			b.Wait(plan.Wait{On: ref(t, "StatefulSet", name), Reason: "NotObserved", Message: name + " to be seen"})
 			return
 		}
-		choice := rollout.Next(members(set, w), int(*set.Spec.Replicas))
+		choice := rollout.Next(rollout.Roll{Members: members(set, w), Size: int(*set.Spec.Replicas)})
 		if choice.Waiting != "" {
 			b.Wait(plan.Wait{On: ref(t, "StatefulSet", name), Reason: "Rolling", Message: choice.Waiting})
 		}

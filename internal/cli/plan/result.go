@@ -204,7 +204,7 @@ func (s *Subject) turns() map[string]int {
 	}
 	turn := map[string]int{}
 	for range members {
-		next := rollout.Next(members, len(members)).Name
+		next := rollout.Next(rollout.Roll{Members: members, Size: len(members)}).Name
 		turn[next] = len(turn) + 1
 		for i := range members {
 			if members[i].Name == next {

@@ -9,7 +9,6 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
-	"github.com/fairlead-dev/fairlead/internal/rollout"
 )
 
 // members is what the live Pods of one component say.
@@ -160,19 +159,6 @@ func unscheduled(p *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// rollMembers are the facts by which the next Pod to replace is chosen.
-func rollMembers(set *appsv1.StatefulSet, pods []corev1.Pod, edited bool) []rollout.Member {
-	out := make([]rollout.Member, 0, len(pods))
-	for i := range pods {
-		p := &pods[i]
-		out = append(out, rollout.Member{
-			Name: p.Name, Ordinal: ordinalOf(p.Name),
-			Ready: ready(p), Outdated: outdated(set, p, edited), Leaving: p.DeletionTimestamp != nil,
-		})
-	}
-	return out
 }
 
 // servingFrontends counts the frontends that answer. A ready frontend has a

@@ -70,7 +70,7 @@ func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
 	p := planner{
 		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
 		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
-		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(),
+		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(), pause: s.pauseBetween(),
 	}
 	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
 	return p
@@ -101,6 +101,8 @@ type planner struct {
 	// the planning.
 	leave *leaving
 	now   time.Time
+	// pause is how long the first Pod of a component that is replaced is watched.
+	pause time.Duration
 }
 
 // contents are what each component mounts of ConfigMaps.

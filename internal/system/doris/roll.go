@@ -1,8 +1,6 @@
 package doris
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -23,8 +21,8 @@ func (p planner) roll() error {
 	if err != nil || p.build.Blocked() || podsChange(built) {
 		return err
 	}
-	r := rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}}
-	for _, c := range rendered { // in the order of starting; the last goes first
+	r := newRolling()
+	for _, c := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
 		if set == nil || specOf(p.dc, c) == nil {
 			continue
@@ -33,7 +31,7 @@ func (p planner) roll() error {
 			p.progressing(set, "the StatefulSet controller has not seen the newest template of "+string(c))
 			return nil
 		}
-		r.add(set, p.world.Pods[string(c)], pinned(set), edited(built, set))
+		r.add(c, set, p.world.Pods[string(c)], edited(built, set))
 		p.holdLosses(c, set, &r)
 	}
 	for i := range r.members {
@@ -102,21 +100,38 @@ type rolling struct {
 	size    int
 	pods    map[string]*corev1.Pod
 	sets    map[string]*appsv1.StatefulSet // of each Pod
+	kinds   map[string]dorisv1.ComponentType
 }
 
-// add adds a component that goes before those added so far.
-func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable, edited bool) {
-	lost := map[string]bool{}
+func newRolling() rolling {
+	return rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, kinds: map[string]dorisv1.ComponentType{}}
+}
+
+// rankOf is when the Pods of a component go: what holds no data first, then backends,
+// then frontends, as Doris is upgraded.
+var rankOf = map[dorisv1.ComponentType]int{
+	dorisv1.ComponentBroker: 0, dorisv1.ComponentCN: 1, dorisv1.ComponentBE: 2, dorisv1.ComponentFE: rankFollower,
+}
+
+// The ranks of frontends: the master goes last, so that it changes once.
+const (
+	rankObserver = 3
+	rankFollower = 4
+	rankMaster   = 5
+)
+
+// add adds a component.
+func (r *rolling) add(kind dorisv1.ComponentType, set *appsv1.StatefulSet, pods []corev1.Pod, edited bool) {
 	for i := range pods {
-		lost[pods[i].Name] = nodeLost(&pods[i])
-	}
-	for _, m := range rollMembers(set, pods, edited) {
-		m.Outdated = m.Outdated && replaceable && !lost[m.Name] // nobody could stop it, and all others wait for it
-		m.Ordinal = len(r.members)
-		r.members = append(r.members, m)
-	}
-	for i := range pods {
-		r.pods[pods[i].Name], r.sets[pods[i].Name] = &pods[i], set
+		pod := &pods[i]
+		_, failed := failure(pod)
+		r.members = append(r.members, rollout.Member{
+			Name: pod.Name, Group: string(kind), Rank: rankOf[kind], Ordinal: ordinalOf(pod.Name), Since: readySince(pod),
+			Ready: ready(pod), Leaving: pod.DeletionTimestamp != nil, Failed: failed,
+			// One on a lost node nobody could stop, and all others wait for it.
+			Outdated: pinned(set) && !nodeLost(pod) && outdated(set, pod, edited),
+		})
+		r.pods[pod.Name], r.sets[pod.Name], r.kinds[pod.Name] = pod, set, kind
 	}
 	r.size += int(ptr.Deref(set.Spec.Replicas, 1))
 }
@@ -124,7 +139,7 @@ func (r *rolling) add(set *appsv1.StatefulSet, pods []corev1.Pod, replaceable, e
 // outdated lists the Pods that are to be replaced, the next first.
 func (r *rolling) outdated() []string {
 	var names []string
-	for _, m := range slices.Backward(r.members) {
+	for _, m := range rollout.InOrder(r.members) {
 		if m.Outdated {
 			names = append(names, m.Name)
 		}
@@ -138,53 +153,46 @@ func (p planner) replaceNext(r rolling) {
 		p.standstill()
 		return
 	}
-	choice := rollout.Next(r.members, r.size)
-	set := r.sets[outdated[0]]
-	why := plan.Change{Cause: plan.CauseUser, Verdict: plan.VerdictWait}
+	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Pause: p.pause, Now: p.now})
 	if choice.Name != "" {
-		set = r.sets[choice.Name]
-		pod := r.pods[choice.Name].DeepCopy()
-		reason := "the Pod template changed"
-		if p.mustGo[choice.Name] {
-			reason = "a setting is gone from the configuration, and only a start brings its default back"
-		}
-		p.build.Step(plan.Change{
-			Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: set.Status.UpdateRevision,
-			Cause: why.Cause, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
-			Reason: "Outdated", Message: reason,
-		}, plan.Evict{Pod: pod, Reason: reason})
+		p.evict(r, choice.Name)
 	}
 	for _, name := range outdated {
 		if name != choice.Name {
-			p.build.Note(waitsItsTurn(r.pods[name], why))
+			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: plan.CauseUser, Verdict: plan.VerdictWait}))
 		}
 	}
 	if choice.Name != "" {
-		p.progressing(set, "replacing Pods: "+choice.Name)
+		p.progressing(r.sets[choice.Name], "replacing Pods: "+choice.Name)
 		return
 	}
 	p.standstill()
-	if why := r.stuck(); why != "" {
-		p.build.Wait(plan.Wait{
-			On: plan.RefOf(set), Reason: meta.ReasonMemberFailed,
-			Message: "replacing Pods: stopped, since " + why + ". Mend the spec or what it names; the Pod is replaced then",
-		})
-		return
-	}
-	p.progressing(set, "replacing Pods: waiting for "+choice.Waiting)
+	p.rollWaits(r, r.sets[outdated[0]], choice)
 }
 
-// stuck tells which Pod cannot run, and why, so that the roll does not go on.
-func (r *rolling) stuck() string {
-	for _, m := range slices.Backward(r.members) {
-		if m.Ready || m.Outdated {
-			continue
-		}
-		if why, failed := failure(r.pods[m.Name]); failed {
-			return m.Name + " does not come up (" + why + ")"
-		}
+// evict lets a Pod go.
+func (p planner) evict(r rolling, name string) {
+	pod := r.pods[name].DeepCopy()
+	reason := "the Pod template changed"
+	if p.mustGo[name] {
+		reason = "a setting is gone from the configuration, and only a start brings its default back"
 	}
-	return ""
+	p.build.Step(plan.Change{
+		Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: r.sets[name].Status.UpdateRevision,
+		Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
+		Reason: "Outdated", Message: reason,
+	}, plan.Evict{Pod: pod, Reason: reason})
+}
+
+// rollWaits says why no Pod goes now.
+func (p planner) rollWaits(r rolling, set *appsv1.StatefulSet, choice rollout.Choice) {
+	wait := plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: "replacing Pods: waiting for " + choice.Waiting, Recheck: choice.After}
+	if pod := r.pods[choice.Stopped]; pod != nil {
+		why, _ := failure(pod)
+		wait.Reason = meta.ReasonMemberFailed
+		wait.Message = "replacing Pods: stopped, since " + choice.Stopped + " does not come up (" + why + "). Mend the spec or what it names; the Pod is replaced then"
+	}
+	p.build.Wait(wait)
 }
 
 func (p planner) progressing(set *appsv1.StatefulSet, message string) {

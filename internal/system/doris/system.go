@@ -26,19 +26,38 @@ type System struct {
 	future func(*appsv1.StatefulSet)
 	// asker asks the nodes of clusters; nil where they cannot be reached.
 	asker *asker
+	// pause is how long a roll watches the first Pod of a component; zero means
+	// rollPause.
+	pause time.Duration
+}
+
+// rollPause is how long the first Pod of a component that was replaced has to serve
+// before the next one goes, and all that were replaced before another component begins.
+const rollPause = 10 * time.Second
+
+// WithPause returns the system with another pause in rolls.
+func (s *System) WithPause(pause time.Duration) *System {
+	return &System{engine: s.engine, future: s.future, asker: s.asker, pause: pause}
+}
+
+func (s *System) pauseBetween() time.Duration {
+	if s.pause > 0 {
+		return s.pause
+	}
+	return rollPause
 }
 
 // Reaching returns the system with a way to the nodes of clusters. Without one it
 // plans without what they would say, and changes nothing in them.
 func (s *System) Reaching(nodes Nodes, now func() time.Time) *System {
-	return &System{engine: s.engine, future: s.future, asker: newAsker(nodes, now)}
+	return &System{engine: s.engine, future: s.future, asker: newAsker(nodes, now), pause: s.pause}
 }
 
 // WithFuture returns the system as a newer version of the operator would be that
 // has one more revision of the rendering, which differs by change. It is for
 // tests of upgrades.
 func (s *System) WithFuture(change func(*appsv1.StatefulSet)) *System {
-	return &System{engine: s.engine, future: change, asker: s.asker}
+	return &System{engine: s.engine, future: change, asker: s.asker, pause: s.pause}
 }
 
 // latest is the newest revision of the rendering.

@@ -75,6 +75,8 @@ type world struct {
 	evicts []string
 	nodes  *nodesDouble    // nil unless a test asks nodes
 	db     *databaseDouble // nil unless a test asks the database
+	// clocked has the kubelet say since when Pods are ready.
+	clocked bool
 }
 
 func newWorld(r reporter, manifest string) *world {
@@ -518,6 +520,12 @@ func (w *world) podGoesOn(name string) {
 	next := pod.DeepCopy()
 	next.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: main.Name, Ready: !bad}}}
 	next.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if w.clocked {
+		next.Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now)
+		if was := conditionOf(pod, corev1.PodReady); was.Status == corev1.ConditionTrue && !bad {
+			next.Status.Conditions[0].LastTransitionTime = was.LastTransitionTime
+		}
+	}
 	if w.db != nil {
 		next.Status.PodIP = "10.0.0.1"
 	}
