@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -46,12 +47,31 @@ func write(file string) error {
 			return fmt.Errorf("a version has no schema")
 		}
 		root["x-kubernetes-validations"] = rules
+		if err := imageByRule(root); err != nil {
+			return err
+		}
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
+}
+
+// imageByRule leaves the image of compute nodes to a rule: `kubectl scale` writes a
+// number of compute nodes where there may be none, and what the schema says of a
+// field that is missing then helps nobody.
+func imageByRule(root map[string]any) error {
+	compute, ok := at(root, "properties", "spec", "properties", "cnSpec").(map[string]any)
+	required, listed := compute["required"].([]any)
+	if !ok || !listed {
+		return fmt.Errorf("the schema has no cnSpec with required fields")
+	}
+	compute["required"] = slices.DeleteFunc(required, func(f any) bool { return f == "image" })
+	if len(required) == 1 {
+		delete(compute, "required")
+	}
+	return nil
 }
 
 // plain turns typed values into what a YAML document holds.

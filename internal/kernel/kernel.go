@@ -304,6 +304,9 @@ func (r *Reconciler[O, W]) log(ctx context.Context, rn *run[O, W], start time.Ti
 	if held := len(rn.plan.Held()); held > 0 {
 		args = append(args, "held", held)
 	}
+	if rn.failure != nil {
+		args = append(args, "reason", rn.failure.Reason, "error", rn.failure.Err.Error())
+	}
 	if rn.writes == 0 && rn.failure == nil {
 		l = l.V(1)
 	}

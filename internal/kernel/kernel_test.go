@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -473,4 +476,16 @@ func terminating() error {
 	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("because it is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
+}
+
+// TestFailureIsLoggedWithItsText reads the log line of a reconcile that failed.
+func TestFailureIsLoggedWithItsText(t *testing.T) {
+	var said strings.Builder
+	log := funcr.New(func(_, args string) { said.WriteString(args + "\n") }, funcr.Options{})
+	d := newDouble(steps(applyIt))
+	d.fail = map[string]error{"apply": errors.New("the disk is full")}
+	_, _ = d.reconciler().Reconcile(logf.IntoContext(t.Context(), log), request)
+	if got := said.String(); !strings.Contains(got, `"outcome"="failed"`) || !strings.Contains(got, `"error"="the disk is full"`) || !strings.Contains(got, `"reason"="ApplyFailed"`) {
+		t.Errorf("the log says %s", got)
+	}
 }

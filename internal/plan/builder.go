@@ -62,7 +62,9 @@ func NewBuilder(engine *diff.Engine, manager string) *Builder {
 // Plan returns what was built so far. The error is that of the first
 // comparison that could not be made, which is a fault of the rendering, not of
 // the user. With a refusal among the findings there are no steps, and what
-// would have been applied waits for the input to be mended.
+// would have been applied waits for the input to be mended: nobody is asked to
+// consent to an edit that is refused. What came about by other things than the
+// input stays held.
 func (b *Builder) Plan() (Plan, error) {
 	p := b.plan
 	p.Findings = append(slices.Clone(p.Findings), b.staleApprovals()...)
@@ -73,8 +75,10 @@ func (b *Builder) Plan() (Plan, error) {
 	p.Steps = nil
 	p.Changes = slices.Clone(p.Changes)
 	for i, c := range p.Changes {
-		if c.Verdict == VerdictApply || c.Verdict == VerdictWait {
-			p.Changes[i].Verdict, p.Changes[i].Reason, p.Changes[i].Message = VerdictRefuse, refused[0].Reason, refused[0].String()
+		edited := c.Verdict == VerdictHold && (c.Cause == CauseUser || c.Cause == CauseConfig)
+		if c.Verdict == VerdictApply || c.Verdict == VerdictWait || edited {
+			c.Verdict, c.Reason, c.Message, c.Approve = VerdictRefuse, refused[0].Reason, refused[0].String(), ""
+			p.Changes[i] = c
 		}
 	}
 	return p, b.err

@@ -481,3 +481,25 @@ func TestPlanSpeaksJSON(t *testing.T) {
 		t.Errorf("JSON (-want +got):\n%s", d)
 	}
 }
+
+// TestNobodyIsAskedToConsentToWhatIsRefused is of an edit that would be held and is
+// refused besides: no digest is shown for it. What is offered by the operator is.
+func TestNobodyIsAskedToConsentToWhatIsRefused(t *testing.T) {
+	edited := plan.Change{Object: plan.RefOf(set()), Path: "spec.x", Cause: plan.CauseUser, Effect: plan.EffectDataLoss}
+	offered := plan.Change{Object: plan.RefOf(set()), Path: "spec.y", Cause: plan.CauseRevision, Effect: plan.EffectNone}
+	for refused, want := range map[bool]int{false: 2, true: 1} {
+		p := build(t, func(b *plan.Builder) {
+			b.Hold(0, []plan.Change{edited})
+			b.Hold(0, []plan.Change{offered})
+			if refused {
+				b.Find(plan.Finding{Severity: plan.Refusal, Field: "spec.x", Reason: "UnsafeChange", Message: "put it back"})
+			}
+		})
+		if got := p.HeldSets(); len(got) != want {
+			t.Errorf("refused: %t; held are %+v", refused, got)
+		}
+		if got := p.Changes[0]; refused && (got.Verdict != plan.VerdictRefuse || got.Approve != "" || got.Reason != "UnsafeChange") {
+			t.Errorf("the edit is %+v", got)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,6 +50,7 @@ var breaking = []struct {
 	{field: "metadata.name", make: func(dc *dorisv1.DorisCluster) { dc.Name = strings.Repeat("a", 50) }},
 	{field: "spec.adminUser.name", make: func(dc *dorisv1.DorisCluster) { dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "Admin", Password: "x"} }},
 	{field: "spec.feSpec.electionNumber", make: func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = new(int32(0)) }},
+	{field: "spec.cnSpec.image", make: func(dc *dorisv1.DorisCluster) { dc.Spec.CnSpec.Image = "" }},
 	{field: ".maxReplicas", make: func(dc *dorisv1.DorisCluster) {
 		dc.Spec.CnSpec.AutoScalingPolicy = &dorisv1.AutoScalingPolicy{MinReplicas: new(int32(3)), MaxReplicas: 2}
 	}},
@@ -339,5 +341,20 @@ func (s *stage) goesOn(t *testing.T, m mistake, key client.ObjectKey) {
 	m.make(dc)
 	if err := refused(m.rule, s.Update(t.Context(), dc)); err != nil {
 		t.Errorf("broken again: %v", err)
+	}
+}
+
+// TestScaleWithoutComputeNodesSaysWhy uses the scale subresource of a cluster that has
+// no compute nodes.
+func TestScaleWithoutComputeNodesSaysWhy(t *testing.T) {
+	s := newStage(t)
+	s.install(true)
+	dc := sound(s.namespace, "without")
+	dc.Spec.CnSpec = nil
+	s.must(s.Create(t.Context(), dc))
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+	err := s.SubResource("scale").Update(t.Context(), dc, client.WithSubResourceBody(scale))
+	if err == nil || !strings.Contains(err.Error(), "has no compute nodes that could be scaled") {
+		t.Errorf("the answer is %v", err)
 	}
 }

@@ -170,3 +170,29 @@ func TestValidateRefusesWhatMakesNoSense(t *testing.T) {
 		})
 	}
 }
+
+// TestCountOfPlans holds what a plan is said to come to.
+func TestCountOfPlans(t *testing.T) {
+	waits := plan.Change{Object: set("doris-be"), Path: "spec.replicas", Effect: plan.EffectNone, Verdict: plan.VerdictWait, Reason: "MembersLeaving"}
+	statement := plan.Change{Object: pod("doris-be-2"), Path: "membership in the database", Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "MembersLeaving"}
+	record := plan.Change{Object: pod("doris-be-2"), Path: `metadata.annotations["fairlead.dev/leaving"]`, Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded"}
+	kept := plan.Change{Object: pod("doris-be-1"), Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: "MemberFailed"}
+	goes := plan.Change{Object: pod("doris-be-0"), Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: "Outdated"}
+	for _, tc := range []struct {
+		name    string
+		changes []plan.Change
+		want    string
+	}{
+		{"a number that waits for members to leave", []plan.Change{waits}, "1 change waiting"},
+		{"a statement is no replacement", []plan.Change{waits, statement, record}, "1 change of 1 object to apply, 1 change waiting"},
+		{"only a record", []plan.Change{record}, "records to bring up to date"},
+		{"a Pod that stays to be looked at", []plan.Change{kept}, "nothing to do"},
+		{"one that goes beside one that stays", []plan.Change{kept, goes, goes}, "1 Pod replaced, one at a time"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := summary(Result{Plan: plan.Plan{Changes: tc.changes}}); got != tc.want {
+				t.Errorf("it is summed up as %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

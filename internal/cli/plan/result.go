@@ -163,17 +163,17 @@ func (s *Subject) pods(p plan.Plan) []Pod {
 	}
 	var out []Pod
 	for _, c := range p.Changes {
-		if c.Object.Kind == "Pod" {
+		if c.Object.Kind == "Pod" && !plan.Bookkeeping(c.Path) {
 			out = append(out, Pod{Name: c.Object.Name, Effect: c.Effect, Cause: c.Cause, Verdict: c.Verdict, Reason: c.Reason, Message: c.Message})
 		}
 	}
 	turn := s.turns()
 	rank := func(p Pod) int {
 		switch {
+		case !replaces(p.Effect, p.Verdict, p.Reason):
+			return 2
 		case evicted[p.Name]:
 			return 0
-		case p.Verdict != plan.VerdictApply && p.Verdict != plan.VerdictWait:
-			return 2
 		}
 		return 1
 	}
@@ -189,6 +189,22 @@ func (s *Subject) pods(p plan.Plan) []Pod {
 		}
 	}
 	return out
+}
+
+// replaces tells whether a change of a Pod makes it go, now or when its turn comes.
+// One that stays to be looked at does not; nor does what is done to a member.
+func replaces(effect plan.Effect, verdict plan.Verdict, reason string) bool {
+	switch effect {
+	case plan.EffectNone, plan.EffectReload, plan.EffectResize:
+		return false
+	case plan.EffectReloadOrRestart, plan.EffectRestartContainer, plan.EffectRestartPod, plan.EffectRecreate, plan.EffectDataLoss:
+	}
+	return (verdict == plan.VerdictApply || verdict == plan.VerdictWait) && !stays(verdict, reason)
+}
+
+// stays tells whether nothing becomes of a change before the spec is mended.
+func stays(verdict plan.Verdict, reason string) bool {
+	return verdict == plan.VerdictWait && reason == meta.ReasonMemberFailed
 }
 
 // turns tells in which order Pods would go if all were to be replaced: those
@@ -282,9 +298,9 @@ func asked(c plan.Change) bool {
 
 // Counts are what a plan comes to.
 type Counts struct {
-	// Fields and Objects are to be changed (now or later), but for the operator's
-	// own records.
-	Fields, Objects int
+	// Fields of Objects are to be changed now, but for the operator's own records,
+	// and Waiting later.
+	Fields, Objects, Waiting int
 	// Pods are to be replaced; Held are sets of changes, and Unapprovable held
 	// changes of none.
 	Pods, Held, Unapprovable, Refused int
@@ -295,25 +311,35 @@ type Counts struct {
 // Count counts.
 func (r Result) Count() Counts {
 	n := Counts{Held: len(r.Sets), Refused: len(r.Refused())}
-	objects := map[plan.Ref]bool{}
+	objects, pods := map[plan.Ref]bool{}, map[string]bool{}
 	for _, c := range r.Changes {
 		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
-		n.Pending = n.Pending || goes
+		n.Pending = n.Pending || goes && !stays(c.Verdict, c.Reason)
 		switch {
-		case c.Object.Kind == "Pod" && goes:
-			n.Pods++
-		case c.Object.Kind == "Pod":
-		case goes && !plan.Bookkeeping(c.Path):
+		case c.Object.Kind == "Pod" && replaces(c.Effect, c.Verdict, c.Reason):
+			pods[c.Object.Name] = true
+		case c.Object.Kind == "Pod" && (c.Path == "" || !goes), plan.Bookkeeping(c.Path):
+		case c.Verdict == plan.VerdictApply:
 			n.Fields++
 			objects[c.Object] = true
-		case asked(c) && len(r.Refused()) == 0:
-			n.Refused++
-		case unapprovable(c):
-			n.Unapprovable++
+		default:
+			n.other(c, len(r.Refused()) > 0)
 		}
 	}
-	n.Objects = len(objects)
+	n.Objects, n.Pods = len(objects), len(pods)
 	return n
+}
+
+// other counts a change that is not carried out now.
+func (n *Counts) other(c plan.Change, refused bool) {
+	switch {
+	case c.Verdict == plan.VerdictWait:
+		n.Waiting++
+	case asked(c) && !refused:
+		n.Refused++
+	case unapprovable(c):
+		n.Unapprovable++
+	}
 }
 
 // unapprovable tells whether a change is held and no consent carries it out. What
@@ -331,13 +357,17 @@ func summary(r Result) string {
 	switch {
 	case n.Fields > 0:
 		parts = append(parts, fmt.Sprintf("%s of %s to apply", many(n.Fields, "change"), many(n.Objects, "object")))
-	case n.Pending && n.Pods == 0:
+	case n.Pods > 0 || n.Waiting > 0:
+	case n.Pending:
 		parts = append(parts, "records to bring up to date")
-	case n.Pods == 0:
+	default:
 		parts = append(parts, "nothing to do")
 	}
 	if n.Pods > 0 {
 		parts = append(parts, many(n.Pods, "Pod")+" replaced, one at a time")
+	}
+	if n.Waiting > 0 {
+		parts = append(parts, many(n.Waiting, "change")+" waiting")
 	}
 	if n.Held > 0 {
 		parts = append(parts, many(n.Held, "set")+" of changes held until approved")

@@ -118,6 +118,7 @@ func Desired(dc *dorisv1.DorisCluster, in Inputs) (Objects, []plan.Finding) {
 	objects := Objects{Settings: settings, Autoscaler: autoscaler(dc), Missing: missing(dc, in)}
 	findings = append(append(findings, read...), sharedClaimsShared(dc, in)...)
 	findings = append(findings, computeRole(dc, in, settings, objects.Missing)...)
+	findings = append(findings, computePolicy(dc, in)...)
 	findings = append(findings, objects.render(dc, in)...)
 	if dc.Spec.FeSpec != nil && !settings.Frontend.FQDN {
 		findings = append(findings, plan.Finding{

@@ -216,3 +216,21 @@ const reasonAsFound = "NeedsConsent"
 
 // pinnedService tells whether a Service was applied by us before.
 func pinnedService(s *corev1.Service) bool { return s.Annotations[meta.AnnotationInputs] != "" }
+
+// causeOfRoll tells what the Pods of a set are replaced for, by what they ran on
+// before: where the spec is the same, it is their configuration.
+func causeOfRoll(set *appsv1.StatefulSet) plan.Cause {
+	before, rolling := readLastGood(set)
+	now, known := readAccepted(set)
+	revision := strconv.Itoa(before.Revision)
+	was, is := before.Accepted, now
+	switch {
+	case !rolling || !known || encoded(was.Spec) != encoded(is.Spec) || was.Restart != is.Restart:
+		return plan.CauseUser
+	case revision != set.Annotations[meta.AnnotationRevision]:
+		return plan.CauseRevision
+	case encoded(was) != encoded(is):
+		return plan.CauseConfig
+	}
+	return plan.CauseUser
+}

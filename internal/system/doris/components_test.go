@@ -317,6 +317,18 @@ func TestComputeRole(t *testing.T) {
 			t.Errorf("an image that costs data is not held: %v", got)
 		}
 	})
+	t.Run("they have one way to leave", func(t *testing.T) {
+		for policy, says := range map[dorisv1.ScaleInPolicy]bool{"": false, dorisv1.ScaleInDrop: false, dorisv1.ScaleInDecommission: true} {
+			w := settled(t, fourComponents)
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec.ScaleInPolicy = policy })
+			got := slices.ContainsFunc(w.settle().Findings, func(f plan.Finding) bool {
+				return f.Field == "spec.cnSpec.scaleInPolicy" && f.Reason == meta.ReasonNoEffect
+			})
+			if got != says {
+				t.Errorf("policy %q is said to have no effect: %t", policy, got)
+			}
+		}
+	})
 	t.Run("compute nodes lose no data", func(t *testing.T) {
 		w := settled(t, fourComponents)
 		w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec.Image = "apache/doris:be-2" })

@@ -332,16 +332,17 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 }
 
 // restartOf returns the change of a set's template that replaces its Pods,
-// rather one that is carried out than one that is not.
+// rather one that is carried out than one that is not, and rather one that somebody
+// made than the operator's own record of it.
 func restartOf(p plan.Plan, set plan.Ref) (why plan.Change, restarts bool) {
 	for _, c := range p.Changes {
 		if c.Object != set || !plan.InTemplate(c.Path) || c.Verdict == plan.VerdictRefuse {
 			continue
 		}
-		if c.Verdict == plan.VerdictApply {
+		if c.Verdict == plan.VerdictApply && !plan.Bookkeeping(c.Path) {
 			return c, true
 		}
-		if !restarts {
+		if !restarts || c.Verdict == plan.VerdictApply && why.Verdict != plan.VerdictApply {
 			why, restarts = c, true
 		}
 	}

@@ -287,3 +287,47 @@ func handMade(set *appsv1.StatefulSet) {
 	env := &set.Spec.Template.Spec.Containers[0].Env
 	*env = append([]corev1.EnvVar{{Name: "TZ", Value: "Europe/Lisbon"}}, *env...)
 }
+
+// TestCauseOfARoll follows what Pods are said to be replaced for while it goes on.
+func TestCauseOfARoll(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		edit func(*world)
+		want plan.Cause
+	}{
+		{"another content", func(w *world) {
+			stranger(w, "be-conf", &corev1.ConfigMap{}, func(cm *corev1.ConfigMap) { cm.Data["be.conf"] = "a = 2\n" })
+		}, plan.CauseConfig},
+		{"another image", func(w *world) {
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
+		}, plan.CauseUser},
+		{"both", func(w *world) {
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
+			stranger(w, "be-conf", &corev1.ConfigMap{}, func(cm *corev1.ConfigMap) { cm.Data["be.conf"] = "a = 2\n" })
+		}, plan.CauseUser},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := settled(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: be-conf}\ndata: {be.conf: \"a = 1\\n\"}\n---\n"+strings.Replace(strings.Replace(threeByThree,
+				"beSpec: {", "beSpec: {configMapInfo: {configMapName: be-conf, resolveKey: be.conf}, ", 1), "spec:\n", "spec:\n  configUpdatePolicy: Restart\n", 1))
+			tc.edit(w)
+			pods := 0
+			for range 40 {
+				p, _ := w.plan(w.store.Now())
+				for _, c := range p.Changes {
+					if c.Object.Kind == "Pod" && c.Effect == plan.EffectRestartPod {
+						if pods++; c.Cause != tc.want {
+							t.Fatalf("%s is replaced for %s:\n%s", c.Object, c.Cause, printPlan(p))
+						}
+					}
+				}
+				w.reconcile()
+				w.controllers()
+				w.kubelet()
+			}
+			if pods < 6 || len(w.evicts) != 3 {
+				t.Errorf("%d changes of Pods were seen, and %v were replaced", pods, w.evicts)
+			}
+		})
+	}
+}

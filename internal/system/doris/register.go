@@ -3,6 +3,7 @@ package doris
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (p planner) whyNotRegistered(kind dorisv1.ComponentType, pod *corev1.Pod) s
 	member, known := p.newAddress(kind, set, pod)
 	switch refused := p.world.Database.Refused[member.String()]; {
 	case registered(p.dc, kind, pod.Name):
-		return "is ready and was taken out of the database by somebody: put it back with ALTER SYSTEM ADD BACKEND, or scale in"
+		return "is ready and was taken out of the database by somebody: put it back with ALTER SYSTEM ADD BACKEND " + said(member, known) + ", or scale in"
 	case len(p.strangers()) > 0:
 		return "is ready and not registered, unless it is one of " + strings.Join(p.strangers(), ", ")
 	case refused != "":
@@ -165,6 +166,14 @@ func (p planner) whyNotRegistered(kind dorisv1.ComponentType, pod *corev1.Pod) s
 		return "is ready and not registered, and it is not known by which name it would be"
 	}
 	return "is ready and not registered; the operator registers it"
+}
+
+// said is how a member is named in a statement.
+func said(member client.Node, known bool) string {
+	if !known {
+		return `"<host>:<heartbeat_port>"`
+	}
+	return strconv.Quote(member.String())
 }
 
 // orphans are members that the database knows and that have no Pod, by the names

@@ -102,3 +102,40 @@ func TestRemovedComponents(t *testing.T) {
 		}
 	})
 }
+
+// TestBackendsByAnotherNameAreDrained is of compute nodes that were never made such by
+// their configuration: they hold tablets, and are not dropped with them.
+func TestBackendsByAnotherNameAreDrained(t *testing.T) {
+	t.Parallel()
+	found := strings.Replace(withComputeNodes(2), "be_node_role = computation", "sys_log_level = INFO", 1)
+	t.Run("fewer", func(t *testing.T) {
+		w := legacy(t, found, nil).withDatabase()
+		w.settle()
+		w.lives()
+		w.edit(func(s *dorisv1.DorisClusterSpec) { s.CnSpec.Replicas = new(int32(1)) })
+		w.lives()
+		for digest, changes := range heldSets(w.reconcile()) {
+			if slices.Contains(changes, "StatefulSet/doris-cn spec.replicas") {
+				w.approve(digest)
+			}
+		}
+		w.lives()
+		w.statements(t, "DECOMMISSION BACKEND doris-cn-1")
+		if got := w.podNames("cn"); len(got) != 1 {
+			t.Errorf("compute nodes are %v", got)
+		}
+	})
+	t.Run("dropped only when a person consents", func(t *testing.T) {
+		w := legacy(t, found, nil).withDatabase()
+		w.settle()
+		w.lives()
+		w.edit(func(s *dorisv1.DorisClusterSpec) {
+			s.CnSpec.Replicas, s.CnSpec.ScaleInPolicy = new(int32(1)), dorisv1.ScaleInDrop
+		})
+		w.lives()
+		w.statements(t)
+		if got := changesOf(w.reconcile(), "StatefulSet/doris-cn"); !slices.Contains(got, "spec.replicas user data-loss hold") {
+			t.Errorf("changes are %v", got)
+		}
+	})
+}

@@ -33,11 +33,15 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	}
 	reportScale(dc, w)
 	dc.Status.Workloads = workloadsOf(dc, w)
-	return status.Health{
+	out := status.Health{
 		Available: availability(dc, w, health),
 		Complete:  completeness(dc, p, health),
 		Extra:     extraConditions(dc, w, p, now),
 	}
+	if no, has := out.Extra[meta.ConditionMembersRegistered]; has && no.Reason == meta.ReasonNotRegistered && out.Complete.True {
+		out.Complete = no // a Pod that is no member serves nobody
+	}
+	return out
 }
 
 func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan, c dorisv1.ComponentType, now time.Time) (members, *dorisv1.ComponentStatus) {

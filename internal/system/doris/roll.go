@@ -159,7 +159,7 @@ func (p planner) replaceNext(r rolling) {
 	}
 	for _, name := range outdated {
 		if name != choice.Name {
-			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: plan.CauseUser, Verdict: plan.VerdictWait}))
+			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: causeOfRoll(r.sets[name]), Verdict: plan.VerdictWait}))
 		}
 	}
 	if choice.Name != "" {
@@ -179,7 +179,7 @@ func (p planner) evict(r rolling, name string) {
 	}
 	p.build.Step(plan.Change{
 		Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: r.sets[name].Status.UpdateRevision,
-		Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
+		Cause: causeOfRoll(r.sets[name]), Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
 		Reason: "Outdated", Message: reason,
 	}, plan.Evict{Pod: pod, Reason: reason})
 }

@@ -38,6 +38,8 @@ type scaling struct {
 	// found tells that nobody who may has chosen the number of Pods yet: another
 	// operator made the set.
 	found bool
+	// data tells that its members have tablets.
+	data bool
 	// leavers go, the highest ordinal first; stayers stay, and may have been on
 	// their way out.
 	leavers, stayers []leaver
@@ -49,7 +51,7 @@ func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, wa
 	s := &scaling{
 		kind: kind, set: set, has: *set.Spec.Replicas, want: want, policy: p.scaleInPolicy(kind),
 		records: leaveRecords(set, p.world.Pods[string(kind)]),
-		found:   !scaledByUs(set) && !p.autoscales(kind),
+		found:   !scaledByUs(set) && !p.autoscales(kind), data: p.holdsData(kind),
 	}
 	for n := range int(s.has) {
 		l := p.leaverOf(kind, set, n)
@@ -67,16 +69,22 @@ func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, wa
 
 // scaleInPolicy is how members of a component leave.
 func (p planner) scaleInPolicy(kind dorisv1.ComponentType) dorisv1.ScaleInPolicy {
-	policy := dorisv1.ScaleInDecommission
+	be, cn := p.dc.Spec.BeSpec, p.dc.Spec.CnSpec
 	switch {
-	case kind == dorisv1.ComponentCN, kind == dorisv1.ComponentFE:
-		return dorisv1.ScaleInDrop // they hold nothing that is not elsewhere
-	case kind == dorisv1.ComponentBE && p.dc.Spec.BeSpec == nil:
-		return dorisv1.ScaleInDrop
-	case kind == dorisv1.ComponentBE && p.dc.Spec.BeSpec.ScaleInPolicy != "":
-		policy = p.dc.Spec.BeSpec.ScaleInPolicy
+	case !p.holdsData(kind), be == nil && kind == dorisv1.ComponentBE, be == nil && cn == nil:
+		return dorisv1.ScaleInDrop // they hold nothing that is not elsewhere, or there is no elsewhere
+	case kind == dorisv1.ComponentBE && be.ScaleInPolicy != "":
+		return be.ScaleInPolicy
+	case kind == dorisv1.ComponentCN && cn != nil && cn.ScaleInPolicy != "":
+		return cn.ScaleInPolicy
 	}
-	return policy
+	return dorisv1.ScaleInDecommission
+}
+
+// holdsData tells whether members of a component have tablets. Compute nodes that
+// were never made such by their configuration do.
+func (p planner) holdsData(kind dorisv1.ComponentType) bool {
+	return kind == dorisv1.ComponentBE || kind == dorisv1.ComponentCN && p.dataInCompute()
 }
 
 // scaleIn takes the members that are too many out of the database, and lets those
@@ -153,7 +161,7 @@ func (p planner) noteScaleIn(s *scaling, reason, message string) {
 }
 
 func (s *scaling) effect() plan.Effect {
-	if s.kind == dorisv1.ComponentBE && s.policy == dorisv1.ScaleInDrop {
+	if s.data && s.policy == dorisv1.ScaleInDrop {
 		return plan.EffectDataLoss
 	}
 	return plan.EffectNone
@@ -310,7 +318,7 @@ func (s *scaling) how() string {
 	switch {
 	case s.kind == dorisv1.ComponentFE:
 		return "observers are dropped from the database, the highest ordinal first"
-	case s.kind == dorisv1.ComponentCN:
+	case s.kind == dorisv1.ComponentCN && !s.data:
 		return "compute nodes hold no data and are dropped from the database"
 	case s.policy == dorisv1.ScaleInDrop:
 		return "dropped from the database with what they hold"

@@ -250,8 +250,17 @@ func TestMembersThatDoNotBelong(t *testing.T) {
 		w.now = w.now.Add(time.Hour)
 		w.lives()
 		w.statements(t)
-		if got := condition(w.dc, meta.ConditionMembersRegistered); !strings.HasPrefix(got, "False NotRegistered: doris-be-2 is ready and was taken out of the database by somebody") {
+		if got := condition(w.dc, meta.ConditionMembersRegistered); !strings.HasPrefix(got, "False NotRegistered: doris-be-2 is ready and was taken out of the database by somebody: put it back with ALTER SYSTEM ADD BACKEND \"doris-be-2.doris-be-internal.shop.svc.cluster.local:9050\", or scale in") {
 			t.Errorf("MembersRegistered is %q", got)
+		}
+		if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "False NotRegistered: doris-be-2 is ready and was taken out") {
+			t.Errorf("Ready is %q", got)
+		}
+		w.db.registers("doris-be-2")
+		w.now = w.now.Add(time.Hour)
+		w.lives()
+		if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
+			t.Errorf("Ready is %q when it is back", got)
 		}
 	})
 	t.Run("a member whose Pod is gone is named", func(t *testing.T) {

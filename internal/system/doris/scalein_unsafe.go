@@ -49,7 +49,7 @@ func (s *scaling) named(l leaver) bool {
 
 // unsafeTablets tells why the tablets of backends cannot be moved to those that stay.
 func (p planner) unsafeTablets(s *scaling) string {
-	if s.want == 0 {
+	if s.want == 0 && (s.kind == dorisv1.ComponentBE || p.dc.Spec.BeSpec == nil) {
 		return "no backend would be left to move the tablets to"
 	}
 	for _, l := range s.stayers {

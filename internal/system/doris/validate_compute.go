@@ -61,3 +61,13 @@ func computeRole(dc *dorisv1.DorisCluster, in Inputs, s Settings, missing []Miss
 	}
 	return []plan.Finding{finding}
 }
+
+// computePolicy says that compute nodes have one way to leave: they hold nothing. It
+// is another matter where they are backends in truth.
+func computePolicy(dc *dorisv1.DorisCluster, in Inputs) []plan.Finding {
+	cn := dc.Spec.CnSpec
+	if cn == nil || cn.ScaleInPolicy != dorisv1.ScaleInDecommission || in.DataInCompute {
+		return nil
+	}
+	return []plan.Finding{idle("spec.cnSpec.scaleInPolicy", "compute nodes hold no data, so there is nothing to move away and they are dropped: leave it out")}
+}

@@ -115,10 +115,14 @@ func TestValidate(t *testing.T) {
 			dc.Spec.BrokerSpec.Service = &dorisv1.ExportService{Type: "ExternalName", LoadBalancerIP: "10.0.0.1"}
 		}, "Warning spec.brokerSpec.service"},
 		"CPU limit to tell compute nodes, and none is there": {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.CnSpec.AutoResolveLimitCPU = true }, "Warning spec.cnSpec.autoResolveLimitCPU"},
-		"file of brokers by its key":                         {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.BrokerSpec.ConfigMapInfo.ResolveKey = brokerConfKey }, ""},
-		"restart on a changed file":                          {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
-		"configuration updates by hand":                      {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
-		"automatic configuration updates":                    {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
+		"the way in which compute nodes leave": {func(dc *dorisv1.DorisCluster) {
+			more(dc)
+			dc.Spec.CnSpec.ScaleInPolicy = dorisv1.ScaleInDrop
+		}, ""},
+		"file of brokers by its key":      {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.BrokerSpec.ConfigMapInfo.ResolveKey = brokerConfKey }, ""},
+		"restart on a changed file":       {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
+		"configuration updates by hand":   {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
+		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
 		"kept run-time settings": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
 		}, "Unsupported spec.runtimeConfigPersistence"},

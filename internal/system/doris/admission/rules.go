@@ -89,6 +89,11 @@ func Rules() []Rule {
 			Holds:   `!has(SELF.spec) || !has(SELF.spec.feSpec) || !has(SELF.spec.feSpec.electionNumber) || SELF.spec.feSpec.electionNumber >= 1`,
 		},
 	}
+	rules = append(rules, Rule{
+		Name: "ImageGiven", Field: "spec.cnSpec.image",
+		Message: "no image is named. A cluster without spec.cnSpec has no compute nodes that could be scaled, and kubectl scale is about these alone: write cnSpec with an image to have some, and set the replicas of other components in the spec",
+		Holds:   `!has(SELF.spec) || !has(SELF.spec.cnSpec) || (has(SELF.spec.cnSpec.image) && SELF.spec.cnSpec.image != '')`,
+	})
 	rules = append(rules, autoscaling()...)
 	for _, c := range components {
 		rules = append(rules, component(c)...)

@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 )
 
 // Master finds the frontend that is master, by asking the candidates in turn
@@ -28,8 +28,23 @@ func (d *Doris) Master(ctx context.Context, candidates []Node) (Node, []Frontend
 	if len(errs) == 0 {
 		return Node{}, nil, ErrNoMaster
 	}
-	return Node{}, nil, fmt.Errorf("find the master: %w", errors.Join(errs...))
+	return Node{}, nil, fmt.Errorf("find the master: %w", several(errs))
 }
+
+// several are errors that are said in one line.
+type several []error
+
+// Error implements error.
+func (s several) Error() string {
+	said := make([]string, 0, len(s))
+	for _, err := range s {
+		said = append(said, err.Error())
+	}
+	return strings.Join(said, "; ")
+}
+
+// Unwrap returns each of them.
+func (s several) Unwrap() []error { return s }
 
 // masterBy asks one frontend for the master, and the master whether it is so.
 func (d *Doris) masterBy(ctx context.Context, at Node) (Node, []Frontend, error) {

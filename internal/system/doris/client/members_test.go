@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,4 +72,13 @@ func TestMembers(t *testing.T) {
 		err := doris.MayDecommission(ctx, backNode(c.BEs[1]), []Node{member(c.BEs[0])}) // it answers 404
 		wantKind(t, err, ErrAnswer)
 	})
+}
+
+// TestNoMasterInOneLine asks several frontends none of which answers.
+func TestNoMasterInOneLine(t *testing.T) {
+	t.Parallel()
+	_, _, err := New(root()).Master(t.Context(), []Node{serveAndClose(t), serveAndClose(t)})
+	if !errors.Is(err, ErrUnreachable) || strings.ContainsAny(err.Error(), "\n\r") || strings.Count(err.Error(), "; ") != 1 {
+		t.Errorf("the error is %q", err)
+	}
 }
