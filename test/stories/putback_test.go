@@ -50,6 +50,9 @@ func TestPutBack(t *testing.T) {
 			tc.begin(s)
 			tc.old = backends(s).Spec.Template.Spec.Containers[0].Image
 			s.stopsAt(tc.rolled[0])
+			if backends(s).Annotations[meta.AnnotationRevision] != "0" {
+				s.deletedWhileStopped()
+			}
 			s.comesBackAs(tc.rolled[len(tc.rolled)-1], tc.old)
 			before := len(s.history.Went())
 			s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:be-3.0.6" })
@@ -94,6 +97,41 @@ func (s *scene) stopsAt(pod string) {
 			s.Errorf("the plan does not say %q:\n%s", want, text)
 		}
 	}
+}
+
+// deletedWhileStopped deletes the set of the backends, not its Pods, and holds that it
+// comes back as it was: nothing moves, and what failed is still known.
+func (s *scene) deletedWhileStopped() {
+	s.Helper()
+	before := backends(s)
+	pods := s.identities()
+	if err := s.client.Delete(s.Context(), backends(s), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the set is back", func() string {
+		set := &appsv1.StatefulSet{}
+		if err := s.client.Get(s.Context(), client.ObjectKeyFromObject(before), set); err != nil {
+			return err.Error()
+		}
+		if set.UID == before.UID || set.Status.ObservedGeneration != set.Generation {
+			return "not yet"
+		}
+		return ""
+	})
+	s.quiet(2 * time.Second)
+	after := backends(s)
+	if diff := cmp.Diff(before.Spec.Template, after.Spec.Template); diff != "" {
+		s.Errorf("the set came back with another template (-before +after):\n%s", diff)
+	}
+	for _, key := range []string{meta.AnnotationAccepted, meta.AnnotationFailed, meta.AnnotationLastGood} {
+		if before.Annotations[key] != after.Annotations[key] {
+			s.Errorf("%s was %s and is %s", key, before.Annotations[key], after.Annotations[key])
+		}
+	}
+	if diff := cmp.Diff(pods, s.identities()); diff != "" {
+		s.Errorf("Pods (-before +after):\n%s", diff)
+	}
+	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, "MemberFailed")
 }
 
 // comesBackAs loses a Pod out of turn and holds that it comes back with an image.

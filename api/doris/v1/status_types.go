@@ -181,4 +181,9 @@ type WorkloadStatus struct {
 	// Content names the copy of each ConfigMap that its Pods have.
 	// +optional
 	Content map[string]string `json:"content,omitempty"`
+
+	// Records is what the operator remembers of it, by the names of the annotations
+	// that the StatefulSet has it in. One that is deleted comes back by it.
+	// +optional
+	Records map[string]string `json:"records,omitempty"`
 }

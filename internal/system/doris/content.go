@@ -59,8 +59,8 @@ func (p planner) contentNamed(copies map[string]string) map[string]*corev1.Confi
 // or a person, says otherwise.
 func (p planner) contentOf(kind dorisv1.ComponentType) content {
 	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
-	recorded, known := readAccepted(set)
-	if set == nil {
+	recorded, known := readAccepted(p.remembers(kind))
+	if set == nil && !known {
 		recorded, known = p.contentInStatus(kind)
 	}
 	newest := recorded.newest()

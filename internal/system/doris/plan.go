@@ -67,8 +67,10 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 
 // planner returns what plans for a cluster.
 func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
+	found := w.StatefulSets
+	w.StatefulSets = recordsBack(dc, found)
 	p := planner{
-		dc: dc, world: w, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
+		dc: dc, world: w, found: found, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
 		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
 		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(), pause: s.pauseBetween(),
 	}
@@ -78,8 +80,11 @@ func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
 
 // planner is the state of one planning.
 type planner struct {
-	dc     *dorisv1.DorisCluster
-	world  World
+	dc    *dorisv1.DorisCluster
+	world World
+	// found are the sets as they are; those in world have got records back that they
+	// had lost.
+	found  map[string]*appsv1.StatefulSet
 	engine *diff.Engine
 	build  *plan.Builder
 	// latest is the newest revision of the rendering; future changes what is
@@ -225,6 +230,7 @@ func (p planner) component(c Component, w workload, has content) error {
 		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
 	}
 	w.mark(target)
+	p.asRemembered(w, target)
 	if err := p.additions(w, target); err != nil {
 		return err
 	}
@@ -285,7 +291,7 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 	target.Spec.Replicas = new(replicas)
 	p.remember(w, target)
 	p.build.Want(plan.Want{
-		Rendered: target, Live: live(p.world.StatefulSets, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
+		Rendered: target, Live: live(p.found, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
 		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind), Update: w.update(),
 		Exact: true, // the number of replicas may be what was observed
 	})

@@ -95,8 +95,7 @@ func (p planner) inputsNow(kind dorisv1.ComponentType) string {
 // nothing that it came from is different since, and the Pod has not come up after
 // all.
 func (p planner) stopped(kind dorisv1.ComponentType) (failedChange, bool) {
-	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
-	f, failed := readFailed(set)
+	f, failed := readFailed(p.remembers(kind))
 	if !failed || specOf(p.dc, kind) == nil || f.Inputs != p.inputsNow(kind) {
 		return failedChange{}, false
 	}

@@ -114,7 +114,7 @@ func pinOf(set *appsv1.StatefulSet) (pin dorisv1.WorkloadStatus, known bool) {
 	if err != nil {
 		return pin, false
 	}
-	return dorisv1.WorkloadStatus{Name: set.Name, Revision: int32(revision), Content: maps.Clone(recorded.Content)}, true
+	return dorisv1.WorkloadStatus{Name: set.Name, Revision: int32(revision), Content: maps.Clone(recorded.Content), Records: recordsOf(set)}, true
 }
 
 // blockOf is the status of a component, nil when there is none yet.

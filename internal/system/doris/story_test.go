@@ -108,7 +108,11 @@ func (s *story) live(chapter string) {
 			break
 		}
 	}
-	status, err := yaml.Marshal(s.w.dc.Status)
+	shown := s.w.dc.Status.DeepCopy()
+	for i := range shown.Workloads {
+		shown.Workloads[i].Records = nil // they repeat what is on the sets
+	}
+	status, err := yaml.Marshal(shown)
 	s.w.must(err)
 	fmt.Fprintf(&s.text, "\nstatus:\n%s\n", status)
 }

@@ -136,7 +136,10 @@ func TestTakeoverMovesNothing(t *testing.T) {
 	if got := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
 		t.Errorf("Ready is %q", got)
 	}
-	want := []dorisv1.WorkloadStatus{{Name: "doris-fe"}, {Name: "doris-be"}}
+	want := []dorisv1.WorkloadStatus{
+		{Name: "doris-fe", Records: recordsOf(object(w, "doris-fe", &appsv1.StatefulSet{}))},
+		{Name: "doris-be", Records: recordsOf(object(w, "doris-be", &appsv1.StatefulSet{}))},
+	}
 	if diff := cmp.Diff(want, w.dc.Status.Workloads); diff != "" {
 		t.Errorf("status.workloads (-want +got):\n%s", diff)
 	}

@@ -28,6 +28,8 @@ type workload struct {
 	// lost tells that the record is gone from a set whose template we rendered: who
 	// edited a field is then judged by its owner.
 	lost bool
+	// again tells that the set is gone, and that it is remembered what it was.
+	again bool
 	// recorded is what the template was last rendered from, and now what it would
 	// be rendered from.
 	recorded, now accepted
@@ -54,7 +56,8 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has c
 	w := workload{kind: kind, live: live, revision: p.pinnedRevision(kind, live)}
 	w.found = live != nil && !pinned(live)
 	w.untouched = live != nil && live.Spec.Template.Annotations[meta.AnnotationTemplate] == ""
-	recorded, known := readAccepted(live)
+	recorded, known := readAccepted(p.remembers(kind))
+	w.again = live == nil && known
 	if has.lost && known {
 		settings = recorded.settings(kind)
 	}
@@ -261,6 +264,9 @@ func (p planner) decide(w *workload, content bool) error {
 	if w.live != nil && !w.changes {
 		w.target = w.recorded // what renders the same needs no new record
 		w.target.Live = reloaded
+	}
+	if w.again {
+		w.target = w.recorded
 	}
 	if err := p.offer(w); err != nil {
 		return err
