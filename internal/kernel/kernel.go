@@ -63,6 +63,13 @@ type Explainer[O Object] interface {
 	Explain(obj O, applied client.Object, err error) []plan.Finding
 }
 
+// Wakeable is a System that learns things beside the reconciles and has an object
+// reconciled then. It is told by whom, for each namespace that the operator works
+// in, or once with an empty one.
+type Wakeable interface {
+	WakeBy(namespace string, wake func(types.NamespacedName))
+}
+
 // Writer carries out what was planned; *apply.Writer is the real one.
 type Writer interface { //nolint:interfacebloat // one method for each kind of write
 	// Apply and Status tell whether a request was made.

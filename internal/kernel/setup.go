@@ -196,6 +196,9 @@ func (reg Registration[O, W]) runIn(ctx context.Context, mgr manager.Manager, na
 		return fmt.Errorf("metadata client of %q: %w", reg.Name, err)
 	}
 	wake := newWaker()
+	if w, wakes := reg.System.(Wakeable); wakes {
+		w.WakeBy(namespace, wake.wake)
+	}
 	refs := observe.NewReferences(mgr.GetAPIReader(), wake.wake)
 	ctrl, err := reg.controller(mgr, objects, c, refs, namespace)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -44,8 +46,9 @@ type sighting struct {
 	view DatabaseView
 	// about are the Pods that were ready then.
 	about string
-	// stale tells that something was changed since.
-	stale  bool
+	// stale tells that something was changed since, and changed how often that was.
+	stale   bool
+	changed int
 	health bool
 	// refusedAt is when a statement was refused.
 	refusedAt time.Time
@@ -112,7 +115,8 @@ func wantedOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) int32 {
 }
 
 // look returns what the database says. It is asked again after a while only, and
-// sooner when there is a reason.
+// sooner when there is a reason. One that takes its time is not waited for: what it
+// said last counts until its answer wakes the cluster.
 func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in interest) DatabaseView {
 	uid, every := at.cluster.UID, jittered(at.cluster)
 	if in.moving {
@@ -130,21 +134,42 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 		last.view.Next = next
 		return last.view
 	}
-	s := sighting{about: in.about, health: in.health, refusedAt: last.refusedAt}
+	cluster := types.NamespacedName{Namespace: at.cluster.Namespace, Name: at.cluster.Name}
+	answered := a.beside.do(ctx, uid, cluster, func(ctx context.Context) { a.askDatabase(ctx, db, at, in) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	view := a.seen[uid].view
+	if !answered {
+		if !known || last.stale || in.health && !last.health {
+			view = DatabaseView{Reason: meta.ReasonProgressing, Message: "the database is being asked", Refused: view.Refused}
+		}
+		view.Next = a.now().Add(databaseTimeout)
+		return view
+	}
+	view.Next = view.At.Add(every)
+	return view
+}
+
+// askDatabase asks the database and keeps what it said.
+func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress, in interest) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
+	a.mu.Lock()
+	before := a.seen[at.cluster.UID].changed
+	a.mu.Unlock()
 	answer, err := db.Members(ctx, at, in.health)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.seen[at.cluster.UID]
+	s := sighting{about: in.about, health: in.health, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before}
 	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Health: answer.health, At: a.now()}
 	if err != nil {
 		s.view.Reason, s.view.Message = unanswered(err)
 	}
-	if s.view.Next = s.view.At.Add(every); s.view.At.Sub(last.refusedAt) < askEvery {
+	if s.view.At.Sub(last.refusedAt) < askEvery {
 		s.view.Refused = last.view.Refused
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.seen[uid] = s
-	return s.view
+	a.seen[at.cluster.UID] = s
 }
 
 // unanswered says why the database said nothing.
@@ -197,6 +222,7 @@ func (a *asker) changes(ctx context.Context, o changeMember) error {
 	defer a.mu.Unlock()
 	s := a.seen[o.at.cluster.UID]
 	s.stale = true
+	s.changed++
 	key := o.member.String()
 	if s.view.Refused = maps.Clone(s.view.Refused); s.view.Refused == nil {
 		s.view.Refused = map[string]string{}

@@ -48,8 +48,9 @@ func (e *refusedError) Error() string { return e.reason }
 
 // asker asks nodes, and remembers for a short time what they said.
 type asker struct {
-	nodes Nodes
-	now   func() time.Time
+	nodes  Nodes
+	now    func() time.Time
+	beside *meanwhile
 
 	mu    sync.Mutex
 	heard map[types.UID]heard
@@ -66,7 +67,7 @@ type heard struct {
 }
 
 func newAsker(nodes Nodes, now func() time.Time) *asker {
-	return &asker{nodes: nodes, now: now, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
+	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
 }
 
 // questions lists the nodes that have to be asked before it can be planned. In a
@@ -101,7 +102,7 @@ func (p planner) everLive(kind dorisv1.ComponentType) bool {
 }
 
 // observeNodes asks the nodes that have to be asked. One that does not answer is
-// an answer too.
+// an answer too; one that takes its time counts as not asked yet.
 func (s *System) observeNodes(ctx context.Context, dc *dorisv1.DorisCluster, w *World) {
 	if s.asker == nil {
 		return
@@ -122,38 +123,50 @@ func (s *System) observeNodes(ctx context.Context, dc *dorisv1.DorisCluster, w *
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			report := s.asker.ask(ctx, p.address(q.kind, q.pod), startOf(q.pod), q.about)
+			report, answered := s.asker.ask(ctx, p.address(q.kind, q.pod), startOf(q.pod), q.about)
 			mu.Lock()
 			defer mu.Unlock()
-			w.Nodes[name] = report
+			if answered {
+				w.Nodes[name] = report
+			}
 		})
 	}
 	wait.Wait()
 }
 
-// ask returns what a node says. The same question is asked again after a while
-// only; another one, or one of another process, at once.
-func (a *asker) ask(ctx context.Context, at nodeAddress, start, about string) NodeReport {
+// ask returns what a node says, if it says it in time. The same question is asked
+// again after a while only; another one, or one of another process, at once.
+func (a *asker) ask(ctx context.Context, at nodeAddress, start, about string) (report NodeReport, answered bool) {
 	a.mu.Lock()
 	a.forget()
 	last, known := a.heard[at.uid]
 	a.mu.Unlock()
 	same := known && last.report.Start == start && last.about == about
 	if same && a.now().Sub(last.at) < askEvery {
-		return last.report
+		return last.report, true
 	}
-	h := heard{report: NodeReport{Start: start}, about: about}
+	cluster := types.NamespacedName{Namespace: at.cluster.Namespace, Name: at.cluster.Name}
+	a.beside.do(ctx, at.uid, cluster, func(ctx context.Context) { a.askNode(ctx, at, start, about) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h, known := a.heard[at.uid]
+	return h.report, known && h.report.Start == start && h.about == about
+}
+
+// askNode asks a node and keeps what it said.
+func (a *asker) askNode(ctx context.Context, at nodeAddress, start, about string) {
 	items, err := a.nodes.Settings(ctx, at)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.heard[at.uid]
+	h := heard{report: NodeReport{Start: start}, about: about, at: a.now()}
 	if h.report.Items = items; err != nil {
 		h.report = unheardOf(start, err)
 	}
-	if h.at = a.now(); same && h.at.Sub(last.refusedAt) < askEvery {
+	if last.report.Start == start && last.about == about && h.at.Sub(last.refusedAt) < askEvery {
 		h.report.Refused, h.refusedAt = last.report.Refused, last.refusedAt
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.heard[at.uid] = h
-	return h.report
 }
 
 // forget drops what nobody asked for since long: nothing is kept for more than a

@@ -123,7 +123,7 @@ func TestExecute(t *testing.T) {
 					t.Errorf("%s is %q, want %q", key, got, want)
 				}
 			}
-			report := r.asker.ask(t.Context(), tc.at, "", "")
+			report, _ := r.asker.ask(t.Context(), tc.at, "", "")
 			if (len(report.Refused) > 0) != (tc.notDone != "") {
 				t.Errorf("refused are %v", report.Refused)
 			}
@@ -137,7 +137,7 @@ func TestExecute(t *testing.T) {
 		if !errors.As(err, &notDone) || strings.Contains(err.Error(), "4711") {
 			t.Errorf("error is %v", err)
 		}
-		if report := r.asker.ask(t.Context(), gone, "s", ""); report.Items != nil || report.Reason != meta.ReasonCannotReachSystem {
+		if report, _ := r.asker.ask(t.Context(), gone, "s", ""); report.Items != nil || report.Reason != meta.ReasonCannotReachSystem {
 			t.Errorf("report is %+v", report)
 		}
 	})
@@ -162,7 +162,8 @@ func TestAccount(t *testing.T) {
 	exec(`CREATE USER 'op' IDENTIFIED BY 'first4711'`)
 	exec(`GRANT ADMIN_PRIV ON *.*.* TO 'op'`)
 	ask := func() NodeReport {
-		return r.asker.ask(t.Context(), r.fe(), "start", fmt.Sprint(time.Now().UnixNano()))
+		report, _ := r.asker.ask(t.Context(), r.fe(), "start", fmt.Sprint(time.Now().UnixNano()))
+		return report
 	}
 	r.dc.Spec.AdminUser = &dorisv1.AdminUser{Name: "op", Password: "first4711"}
 	if got := ask(); got.Items == nil {
@@ -198,7 +199,7 @@ func TestAskerForgets(t *testing.T) {
 	double := &nodesDouble{procs: map[string]*process{"a": {uid: "1", values: map[string]string{}}, "b": {uid: "2", values: map[string]string{}}}}
 	a := newAsker(double, func() time.Time { return now })
 	at := func(pod, uid string) nodeAddress {
-		return nodeAddress{kind: dorisv1.ComponentBE, pod: pod, uid: types.UID(uid)}
+		return nodeAddress{cluster: &dorisv1.DorisCluster{}, kind: dorisv1.ComponentBE, pod: pod, uid: types.UID(uid)}
 	}
 	a.ask(t.Context(), at("a", "1"), "s", "x")
 	a.ask(t.Context(), at("a", "1"), "s", "x")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -58,6 +59,14 @@ func (s *System) Reaching(nodes Nodes, now func() time.Time) *System {
 // tests of upgrades.
 func (s *System) WithFuture(change func(*appsv1.StatefulSet)) *System {
 	return &System{engine: s.engine, future: change, asker: s.asker, pause: s.pause}
+}
+
+// WakeBy sets what reconciles the clusters of a namespace (empty: of all) when a node
+// or a database has answered that took its time. Without it answers are waited for.
+func (s *System) WakeBy(namespace string, wake func(types.NamespacedName)) {
+	if s.asker != nil {
+		s.asker.beside.wakeBy(namespace, wake)
+	}
 }
 
 // latest is the newest revision of the rendering.
