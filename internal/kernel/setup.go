@@ -328,7 +328,9 @@ func (reg Registration[O, W]) sources(objects cache.Cache, wake *waker, scheme *
 	for _, w := range reg.Watches {
 		var when []predicate.Predicate
 		if w.Neighbours {
-			when = append(when, predicate.GenerationChangedPredicate{})
+			when = append(when, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+				UpdateFunc: func(e ctrlevent.UpdateEvent) bool { return w.Matters != nil && w.Matters(e.ObjectOld, e.ObjectNew) },
+			}))
 		}
 		out = append(out, source.Kind(objects, w.Object, handler.EnqueueRequestsFromMapFunc(reg.concerned(w, objects, scheme)), when...))
 	}

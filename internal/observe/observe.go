@@ -62,6 +62,9 @@ type Watch struct {
 	// Neighbours tells that objects which belong to no custom resource matter too:
 	// a change of their spec wakes every custom resource in their namespace.
 	Neighbours bool
+	// Matters tells of neighbours which changes beside those of their spec matter; nil
+	// for none.
+	Matters func(before, now client.Object) bool
 }
 
 // Cached is a Reader over the operator's caches for one custom resource.

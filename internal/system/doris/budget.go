@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/observe"
@@ -89,6 +91,45 @@ func observeBudgets(ctx context.Context, r observe.Reader, dc *dorisv1.DorisClus
 		}
 	}
 	return nil
+}
+
+// keptByBudget tells which disruption budget keeps a Pod that serves now, and why. The
+// API server would refuse to evict it; when that changes, the budget says so. One
+// that does not serve may be gone at all times by our budgets, and is tried by others.
+func (p planner) keptByBudget(pod *corev1.Pod) string {
+	if !ready(pod) {
+		return ""
+	}
+	for _, budgets := range []map[string]*policyv1.PodDisruptionBudget{p.world.Budgets, p.world.OtherBudgets} {
+		for _, name := range sortedKeys(budgets) {
+			b := budgets[name]
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+				continue
+			}
+			switch {
+			case b.Status.ObservedGeneration < b.Generation:
+				return fmt.Sprintf("PodDisruptionBudget %s, which was not judged yet", name)
+			case b.Status.DisruptionsAllowed < 1:
+				return fmt.Sprintf("PodDisruptionBudget %s, which lets no Pod go now: %d of %d are healthy, and %d must be",
+					name, b.Status.CurrentHealthy, b.Status.ExpectedPods, b.Status.DesiredHealthy)
+			}
+		}
+	}
+	return ""
+}
+
+// letsGo tells whether a disruption budget begins or ceases to let a Pod go.
+func letsGo(before, now client.Object) bool {
+	was, isBudget := before.(*policyv1.PodDisruptionBudget)
+	is, isBudgetNow := now.(*policyv1.PodDisruptionBudget)
+	if !isBudget || !isBudgetNow {
+		return false
+	}
+	open := func(b *policyv1.PodDisruptionBudget) bool {
+		return b.Status.DisruptionsAllowed > 0 && b.Status.ObservedGeneration >= b.Generation
+	}
+	return open(was) != open(is)
 }
 
 // budgetOfOthers names the first budget, by name, that somebody else made and

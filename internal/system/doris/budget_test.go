@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 )
 
 // budgets names the disruption budgets that there are.
@@ -78,5 +79,47 @@ func TestOnePodAloneNeedsNoBudget(t *testing.T) {
 	w.settle()
 	if diff := cmp.Diff([]string{"doris-be", "doris-fe"}, w.budgets()); diff != "" {
 		t.Errorf("with two backends (-want +got):\n%s", diff)
+	}
+}
+
+// TestNoPodGoesAgainstABudget: what the API server would refuse is not asked of it, and
+// the roll says on whom it waits.
+func TestNoPodGoesAgainstABudget(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		status policyv1.PodDisruptionBudgetStatus
+		waits  string
+	}{
+		{"it lets none go", policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 3}, "doris-be-2 to be let go by PodDisruptionBudget team, which lets no Pod go now: 3 of 3 are healthy, and 3 must be"},
+		{"nobody has judged it", policyv1.PodDisruptionBudgetStatus{ObservedGeneration: -1}, "doris-be-2 to be let go by PodDisruptionBudget team, which was not judged yet"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := settled(t, threeByThree)
+			team := &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "team", Labels: map[string]string{"judged-by": "the test"}},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: SelectorLabels("doris", dorisv1.ComponentBE)}},
+			}
+			made, err := w.store.Create(team, "team")
+			w.must(err)
+			judge := func(status policyv1.PodDisruptionBudgetStatus) {
+				team = made.(*policyv1.PodDisruptionBudget).DeepCopy()
+				team.Status = status
+				team.Status.ObservedGeneration += team.Generation
+				w.must(w.store.SetStatus(team))
+			}
+			judge(tc.status)
+			w.settle()
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-2" })
+			p := w.settle()
+			if got := condition(w.dc, meta.ConditionReconciling); len(w.evicts) > 0 || !strings.Contains(got, tc.waits) {
+				t.Errorf("went %v; Reconciling is %s, and the plan\n%s", w.evicts, got, printPlan(p))
+			}
+			judge(policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})
+			w.settle()
+			if diff := cmp.Diff([]string{"doris-be-2", "doris-be-1", "doris-be-0"}, w.evicts); diff != "" {
+				t.Errorf("went (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

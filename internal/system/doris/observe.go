@@ -65,7 +65,7 @@ func Watches() []observe.Watch {
 		{Object: &corev1.Secret{}, Selector: own, Owner: byReference},
 		{Object: &corev1.PersistentVolumeClaim{}, Selector: own, Owner: claimOwner},
 		{Object: &autoscalingv2.HorizontalPodAutoscaler{}, Selector: own, Owner: byReference},
-		{Object: &policyv1.PodDisruptionBudget{}, Selector: labels.Everything(), Owner: byReference, Neighbours: true},
+		{Object: &policyv1.PodDisruptionBudget{}, Selector: labels.Everything(), Owner: byReference, Neighbours: true, Matters: letsGo},
 		{Object: &corev1.Pod{}, Selector: pods, Owner: func(o client.Object) string { return o.GetLabels()[dorisv1.LabelCluster] }},
 	}
 }

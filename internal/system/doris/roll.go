@@ -154,6 +154,18 @@ func (p planner) replaceNext(r rolling) {
 		return
 	}
 	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Pause: p.pause, Now: p.now})
+	budget := ""
+	if choice.Name != "" {
+		budget = p.keptByBudget(r.pods[choice.Name])
+	}
+	if budget != "" {
+		p.standstill()
+		p.build.Wait(plan.Wait{
+			On: plan.RefOf(r.sets[choice.Name]), Reason: meta.ReasonDisruptionBudget,
+			Message: "replacing Pods: waiting for " + choice.Name + " to be let go by " + budget,
+		})
+		choice.Name = ""
+	}
 	if choice.Name != "" {
 		p.evict(r, choice.Name)
 	}
@@ -166,8 +178,10 @@ func (p planner) replaceNext(r rolling) {
 		p.progressing(r.sets[choice.Name], "replacing Pods: "+choice.Name)
 		return
 	}
-	p.standstill()
-	p.rollWaits(r, r.sets[outdated[0]], choice)
+	if budget == "" {
+		p.standstill()
+		p.rollWaits(r, r.sets[outdated[0]], choice)
+	}
 }
 
 // evict lets a Pod go.

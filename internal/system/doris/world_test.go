@@ -19,6 +19,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -367,6 +368,12 @@ func (w *world) mayGo(pod *corev1.Pod) {
 			w.Errorf("%s, which serves, goes while %s does not serve", pod.Name, p.Name)
 		}
 	}
+	for _, o := range now.List(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "shop") {
+		b := o.(*policyv1.PodDisruptionBudget)
+		if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) && ready(pod) && b.Status.DisruptionsAllowed < 1 {
+			w.Errorf("%s is to go, and budget %s does not let it", pod.Name, b.Name)
+		}
+	}
 	wanted := 0
 	for _, o := range now.List(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "shop") {
 		wanted += int(*o.(*appsv1.StatefulSet).Spec.Replicas)
@@ -431,9 +438,10 @@ func (w *world) settle() plan.Plan {
 }
 
 // controllers is the StatefulSet controller: it sees the newest template, and
-// makes the Pods that are missing from it.
+// makes the Pods that are missing from it; and the disruption controller.
 func (w *world) controllers() {
 	w.Helper()
+	defer w.disruption()
 	for _, p := range w.pods() { // without a set there are no Pods
 		if w.store.Now().Get(keyOf(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: p.Name[:strings.LastIndexByte(p.Name, '-')]}})) == nil {
 			w.must(w.store.Delete(keyOf(&p), p.UID, false))
@@ -475,6 +483,36 @@ func (w *world) controllers() {
 	}
 }
 
+// disruption is the disruption controller. A test may set what a budget says itself.
+func (w *world) disruption() {
+	w.Helper()
+	for _, o := range w.store.Now().List(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "shop") {
+		b := o.(*policyv1.PodDisruptionBudget)
+		if b.Labels["judged-by"] == "the test" {
+			continue
+		}
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue // it covers nothing
+		}
+		judged := b.DeepCopy()
+		judged.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
+		for _, p := range w.pods() {
+			if selector.Matches(labels.Set(p.Labels)) {
+				judged.Status.ExpectedPods++
+				if ready(&p) {
+					judged.Status.CurrentHealthy++
+				}
+			}
+		}
+		judged.Status.DesiredHealthy = judged.Status.ExpectedPods - 1
+		judged.Status.DisruptionsAllowed = max(0, judged.Status.CurrentHealthy-judged.Status.DesiredHealthy)
+		if !reflect.DeepEqual(judged.Status, b.Status) {
+			w.must(w.store.SetStatus(judged))
+		}
+	}
+}
+
 func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -492,6 +530,7 @@ func podOf(set *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 // kubelet lets every Pod go on as far as it gets.
 func (w *world) kubelet() {
 	w.Helper()
+	defer w.disruption()
 	for _, p := range w.pods() {
 		w.podGoesOn(p.Name)
 	}
