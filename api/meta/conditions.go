@@ -88,6 +88,10 @@ const (
 	// ReasonMemberFailed says that a member cannot run.
 	ReasonMemberFailed = "MemberFailed"
 
+	// ReasonDisruptionBudget says that a Pod is to go and that a PodDisruptionBudget, which
+	// is named, does not let it.
+	ReasonDisruptionBudget = "DisruptionBudget"
+
 	// ReasonNotServing says that the data system does not answer its users.
 	ReasonNotServing = "NotServing"
 

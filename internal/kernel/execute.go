@@ -18,7 +18,7 @@ import (
 )
 
 // blockedRetry is how soon an eviction is tried again that a disruption budget
-// refused; no event tells when the budget allows it.
+// refused although a planner thought that it may go.
 const blockedRetry = 10 * time.Second
 
 // execute carries out the steps up to the barrier. It tells whether anything
@@ -44,7 +44,7 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		case errors.As(err, &contested):
 			rn.contested(contested)
 		case errors.As(err, &blocked):
-			rn.plan.Steps = []plan.Step{plan.Wait{On: blocked.Pod, Reason: reasonDisruptionBudget, Message: blocked.Error(), Recheck: blockedRetry}}
+			rn.plan.Steps = []plan.Step{plan.Wait{On: blocked.Pod, Reason: meta.ReasonDisruptionBudget, Message: blocked.Error(), Recheck: blockedRetry}}
 			return false
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			rn.plan.Steps = []plan.Step{plan.Wait{On: step.Target(), Reason: string(corev1.NamespaceTerminatingCause), Message: "the namespace is being deleted"}}

@@ -215,8 +215,6 @@ const (
 	reasonContested = "Contested"
 	// reasonOtherOperator says that another operator is at work on the same kind.
 	reasonOtherOperator = "OtherOperatorRunning"
-	// reasonDisruptionBudget says that an eviction was refused.
-	reasonDisruptionBudget = "DisruptionBudget"
 )
 
 // panicked logs a panic and makes a failure of it. It must be called with what

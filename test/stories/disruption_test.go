@@ -15,6 +15,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // TestNodesAreDrained evicts Pods as whoever drains nodes does.
@@ -44,8 +45,8 @@ func TestNodesAreDrained(t *testing.T) {
 		}
 		s.fault("doris-"+c+"-1", "")
 		s.eventually("the Pod is another one", func() string {
-			if ps := s.pods(c); len(ps) < 3 || ps[1].DeletionTimestamp != nil {
-				return "it is still the old one"
+			if ps := s.pods(c); len(ps) < 3 || ps[1].DeletionTimestamp != nil || !story.PodReady(&ps[1]) {
+				return "it is still the old one, or does not serve yet"
 			}
 			return ""
 		})

@@ -310,8 +310,10 @@ func TestWebhookOnASetCostsOneApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := tally.ByKey.Total("patch"); tally.ObjectWrites > 5 {
-		t.Errorf("%d patches:\n%s", n, tally)
+	// A write that meets a newer version is refused and made once more.
+	conflicts := tally.Refused["409 patch statefulsets"] + tally.Refused["409 create pods/eviction"]
+	if tally.ObjectWrites-conflicts > 5 || conflicts > 3 {
+		t.Errorf("more writes than the change needs:\n%s", tally)
 	}
 	t.Logf("an image under a webhook that rewrites the template: %s", tally.Summary())
 	if got := *s.set("doris-be").Spec.Template.Spec.TerminationGracePeriodSeconds; got != 66 {

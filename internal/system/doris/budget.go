@@ -97,7 +97,7 @@ func observeBudgets(ctx context.Context, r observe.Reader, dc *dorisv1.DorisClus
 // API server would refuse to evict it; when that changes, the budget says so. One
 // that does not serve may be gone at all times by our budgets, and is tried by others.
 func (p planner) keptByBudget(pod *corev1.Pod) string {
-	if !ready(pod) {
+	if pod == nil || !ready(pod) {
 		return ""
 	}
 	for _, budgets := range []map[string]*policyv1.PodDisruptionBudget{p.world.Budgets, p.world.OtherBudgets} {

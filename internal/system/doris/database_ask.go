@@ -49,7 +49,7 @@ type sighting struct {
 	// stale tells that something was changed since, and changed how often that was.
 	stale   bool
 	changed int
-	health bool
+	health  bool
 	// refusedAt is when a statement was refused.
 	refusedAt time.Time
 }
@@ -130,7 +130,8 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 	if last.about != in.about {
 		next = last.view.At.Add(soonEvery)
 	}
-	if known && !last.stale && (last.health || !in.health) && a.now().Before(next) {
+	usable := known && !last.stale && (last.health || !in.health)
+	if usable && a.now().Before(next) {
 		last.view.Next = next
 		return last.view
 	}
@@ -139,14 +140,14 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	view := a.seen[uid].view
-	if !answered {
-		if !known || last.stale || in.health && !last.health {
-			view = DatabaseView{Reason: meta.ReasonProgressing, Message: "the database is being asked", Refused: view.Refused}
-		}
-		view.Next = a.now().Add(databaseTimeout)
+	if answered {
+		view.Next = view.At.Add(every)
 		return view
 	}
-	view.Next = view.At.Add(every)
+	if !usable {
+		view = DatabaseView{Reason: meta.ReasonProgressing, Message: "the database is being asked", Refused: view.Refused}
+	}
+	view.Next = a.now().Add(databaseTimeout)
 	return view
 }
 

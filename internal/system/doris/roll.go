@@ -154,34 +154,29 @@ func (p planner) replaceNext(r rolling) {
 		return
 	}
 	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Pause: p.pause, Now: p.now})
-	budget := ""
-	if choice.Name != "" {
-		budget = p.keptByBudget(r.pods[choice.Name])
-	}
-	if budget != "" {
-		p.standstill()
-		p.build.Wait(plan.Wait{
-			On: plan.RefOf(r.sets[choice.Name]), Reason: meta.ReasonDisruptionBudget,
-			Message: "replacing Pods: waiting for " + choice.Name + " to be let go by " + budget,
-		})
-		choice.Name = ""
-	}
-	if choice.Name != "" {
+	kept := p.keptByBudget(r.pods[choice.Name])
+	goes := choice.Name != "" && kept == ""
+	if goes {
 		p.evict(r, choice.Name)
 	}
 	for _, name := range outdated {
-		if name != choice.Name {
+		if name != choice.Name || !goes {
 			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: causeOfRoll(r.sets[name]), Verdict: plan.VerdictWait}))
 		}
 	}
-	if choice.Name != "" {
+	if goes {
 		p.progressing(r.sets[choice.Name], "replacing Pods: "+choice.Name)
 		return
 	}
-	if budget == "" {
-		p.standstill()
-		p.rollWaits(r, r.sets[outdated[0]], choice)
+	p.standstill()
+	if kept != "" {
+		p.build.Wait(plan.Wait{
+			On: plan.RefOf(r.sets[choice.Name]), Reason: meta.ReasonDisruptionBudget,
+			Message: "replacing Pods: waiting for " + choice.Name + " to be let go by " + kept,
+		})
+		return
 	}
+	p.rollWaits(r, r.sets[outdated[0]], choice)
 }
 
 // evict lets a Pod go.
