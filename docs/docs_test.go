@@ -72,6 +72,52 @@ func TestEveryTestThatIsNamedIsThere(t *testing.T) {
 	}
 }
 
+// TestEveryMetricAndAlertIsExplained holds that the page about metrics names those that
+// there are, and no others.
+func TestEveryMetricAndAlertIsExplained(t *testing.T) {
+	text, err := os.ReadFile("metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	find := func(name string, pattern *regexp.Regexp) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range pattern.FindAllSubmatch(text, -1) {
+			there[string(found[1])] = true
+		}
+	}
+	err = filepath.WalkDir("../internal", func(name string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			find(name, regexp.MustCompile(`Name: +"(fairlead_\w+)"`))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find("../config/monitoring/alerts.yaml", regexp.MustCompile(`- alert: (\w+)`))
+	named := map[string]bool{}
+	for _, found := range regexp.MustCompile("`((?:fairlead_|Fairlead)\\w+)`").FindAllSubmatch(text, -1) {
+		named[string(found[1])] = true
+	}
+	if !there["fairlead_info"] || !there["FairleadDown"] {
+		t.Fatalf("found are %v, so the code is not read as it is", there)
+	}
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if !named[name] {
+			t.Errorf("metrics.md does not name %s", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if !there[name] {
+			t.Errorf("metrics.md names %s, which is not there", name)
+		}
+	}
+}
+
 // wordsIn returns the values of the constants of a package that are named as
 // conditions and reasons are, each with its name.
 func wordsIn(t *testing.T, dir string) map[string]string {

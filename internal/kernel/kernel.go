@@ -180,6 +180,7 @@ func (r *Reconciler[O, W]) forget(req reconcile.Request) {
 	r.conflicts.Forget(req)
 	r.restless.forget(req)
 	r.rivalry.forget(req)
+	r.metrics.gone(req.NamespacedName)
 }
 
 // passes observes, plans and applies until nothing is left to do now.

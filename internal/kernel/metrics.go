@@ -4,7 +4,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
 var (
@@ -21,6 +25,18 @@ var (
 		Name: "fairlead_writes_total",
 		Help: "Writes by system and verb (apply, delete, evict, status, and call for operations on the data system).",
 	}, []string{"system", "verb"}))
+	conditionStatus = registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_condition",
+		Help: "Conditions of custom resources: 1 for True, 0 for False, -1 for Unknown.",
+	}, []string{"system", "namespace", "name", "condition"}))
+	pendingChanges = registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_changes",
+		Help: "Changes of custom resources that are not carried out now, by verdict: hold (needs consent), refuse, wait.",
+	}, []string{"system", "namespace", "name", "verdict"}))
+	podsToReplace = registered(prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fairlead_pods_to_replace",
+		Help: "Pods that a roll of a custom resource is yet to replace; 0 when none is under way.",
+	}, []string{"system", "namespace", "name"}))
 	notSettling = registered(prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "fairlead_reconcile_unsettled_total",
 		Help: "Reconciles that still found something to write in their last round. Any increase is a fault of the operator.",
@@ -42,5 +58,47 @@ func (m metrics) reconciled(outcome string, took time.Duration) {
 }
 
 func (m metrics) wrote(verb string) { writes.WithLabelValues(m.system, verb).Inc() }
+
+// observed records how a custom resource is. What was not planned stays as it was.
+func (m metrics) observed(object types.NamespacedName, conditions []metav1.Condition, p plan.Plan, planned bool) {
+	known := prometheus.Labels{"system": m.system, "namespace": object.Namespace, "name": object.Name}
+	conditionStatus.DeletePartialMatch(known)
+	for _, c := range conditions {
+		conditionStatus.WithLabelValues(m.system, object.Namespace, object.Name, c.Type).Set(numberOf(c.Status))
+	}
+	if !planned {
+		return
+	}
+	verdicts, pods := map[plan.Verdict]int{}, 0
+	for _, c := range p.Changes {
+		verdicts[c.Verdict]++
+		if c.Object.Kind == "Pod" && c.Effect == plan.EffectRestartPod && (c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait) {
+			pods++
+		}
+	}
+	for _, v := range []plan.Verdict{plan.VerdictHold, plan.VerdictRefuse, plan.VerdictWait} {
+		pendingChanges.WithLabelValues(m.system, object.Namespace, object.Name, string(v)).Set(float64(verdicts[v]))
+	}
+	podsToReplace.WithLabelValues(m.system, object.Namespace, object.Name).Set(float64(pods))
+}
+
+func numberOf(s metav1.ConditionStatus) float64 {
+	switch s {
+	case metav1.ConditionTrue:
+		return 1
+	case metav1.ConditionFalse:
+		return 0
+	case metav1.ConditionUnknown:
+	}
+	return -1
+}
+
+// gone drops what is known of a custom resource.
+func (m metrics) gone(object types.NamespacedName) {
+	known := prometheus.Labels{"system": m.system, "namespace": object.Namespace, "name": object.Name}
+	for _, vec := range []*prometheus.GaugeVec{conditionStatus, pendingChanges, podsToReplace} {
+		vec.DeletePartialMatch(known)
+	}
+}
 
 func (m metrics) unsettled() { notSettling.WithLabelValues(m.system).Inc() }

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/event"
@@ -33,6 +34,7 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 		Health: health, Failure: rn.failure, Paused: meta.Paused(rn.obj.GetAnnotations()),
 	}))
 	now.SetObservedGeneration(rn.obj.GetGeneration())
+	r.metrics.observed(client.ObjectKeyFromObject(now), now.GetConditions(), rn.plan, rn.planned)
 	if reflect.DeepEqual(rn.obj, now) {
 		return nil
 	}

@@ -159,6 +159,7 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 	before := a.seen[at.cluster.UID].changed
 	a.mu.Unlock()
 	answer, err := db.Members(ctx, at, in.health)
+	a.counted("members", endOf(err))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.seen[at.cluster.UID]
@@ -219,6 +220,7 @@ func (a *asker) changes(ctx context.Context, o changeMember) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*databaseTimeout)
 	defer cancel()
 	err := a.changeIfNeeded(ctx, db, o)
+	a.counted("change", endOf(err))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.seen[o.at.cluster.UID]

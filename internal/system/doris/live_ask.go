@@ -51,6 +51,8 @@ type asker struct {
 	nodes  Nodes
 	now    func() time.Time
 	beside *meanwhile
+	// counted is told of each call and how it ended.
+	counted func(call, outcome string)
 
 	mu    sync.Mutex
 	heard map[types.UID]heard
@@ -67,7 +69,7 @@ type heard struct {
 }
 
 func newAsker(nodes Nodes, now func() time.Time) *asker {
-	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
+	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), counted: func(string, string) {}, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
 }
 
 // questions lists the nodes that have to be asked before it can be planned. In a
@@ -156,6 +158,7 @@ func (a *asker) ask(ctx context.Context, at nodeAddress, start, about string) (r
 // askNode asks a node and keeps what it said.
 func (a *asker) askNode(ctx context.Context, at nodeAddress, start, about string) {
 	items, err := a.nodes.Settings(ctx, at)
+	a.counted("settings", endOf(err))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.heard[at.uid]
@@ -177,6 +180,22 @@ func (a *asker) forget() {
 			delete(a.heard, uid)
 		}
 	}
+}
+
+// endOf is how a call ended, in one word.
+func endOf(err error) string {
+	if _, refused := errors.AsType[*refusedError](err); refused {
+		return "refused"
+	}
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, client.ErrDenied):
+		return "denied"
+	case errors.Is(err, client.ErrRefused):
+		return "refused"
+	}
+	return "unreachable"
 }
 
 // unheardOf says why a node said nothing.
@@ -212,6 +231,7 @@ func (a *asker) set(ctx context.Context, o setSettings) error {
 	var failed error
 	for _, c := range o.changes {
 		err := a.nodes.Set(ctx, o.at, c)
+		a.counted("set", endOf(err))
 		if no, is := errors.AsType[*refusedError](err); is {
 			refused[c.Key] = no.reason
 			continue

@@ -54,6 +54,15 @@ func (s *System) Reaching(nodes Nodes, now func() time.Time) *System {
 	return &System{engine: s.engine, future: s.future, asker: newAsker(nodes, now), pause: s.pause}
 }
 
+// Counting has each call to a node or a database told: which one (members, change,
+// settings, set), and how it ended (ok, denied, refused, unreachable).
+func (s *System) Counting(counted func(call, outcome string)) *System {
+	if s.asker != nil {
+		s.asker.counted = counted
+	}
+	return s
+}
+
 // WithFuture returns the system as a newer version of the operator would be that
 // has one more revision of the rendering, which differs by change. It is for
 // tests of upgrades.
