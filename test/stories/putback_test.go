@@ -70,6 +70,36 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
+// TestRollback tells of a cluster whose spec says that a roll that fails goes back.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(three)
+	s.settled("doris")
+	old := backends(s).Spec.Template.Spec.Containers[0].Image
+	s.Cleanup(s.nodes.Inject(simnode.Rule{Fault: simnode.FaultImagePull, Namespace: s.namespace, Image: "*broken*"}))
+	s.edit("doris", func(dc *dorisv1.DorisCluster) {
+		dc.Spec.Rollout = &dorisv1.Rollout{OnFailure: dorisv1.OnFailureRollback, ProgressDeadlineSeconds: new(int32(300))}
+		dc.Spec.BeSpec.Image = "apache/doris:broken"
+	})
+	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, "MemberFailed", "rolled back", "doris-be-2")
+	s.says("doris", meta.ConditionChangePending, metav1.ConditionTrue, "doris-be")
+	s.wentSoFar(2)
+	s.serves()
+	s.quiet(2 * time.Second)
+	for _, pod := range s.pods("be") {
+		if got := pod.Spec.Containers[0].Image; got != old {
+			s.Errorf("%s has %s, not %s", pod.Name, got, old)
+		}
+	}
+	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "apache/doris:be-3.0.6" })
+	s.settled("doris")
+	if diff := cmp.Diff([]string{"doris-be-2", "doris-be-2", "doris-be-2", "doris-be-1", "doris-be-0"}, s.history.Went()); diff != "" {
+		s.Errorf("Pods replaced (-want +got):\n%s", diff)
+	}
+}
+
 // stopsAt edits the image of the backends to one that cannot be pulled, and holds
 // that the template is put back to the very revision of the other Pods.
 func (s *scene) stopsAt(pod string) {

@@ -107,7 +107,39 @@ type DorisClusterSpec struct {
 	// +kubebuilder:validation:Enum=Manual;Restart;Auto
 	// +optional
 	ConfigUpdatePolicy ConfigUpdatePolicy `json:"configUpdatePolicy,omitempty"`
+
+	// Rollout says how a change of Pod templates is carried out.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
+
+// Rollout says how Pods are replaced when their template changes.
+type Rollout struct {
+	// OnFailure says what happens when a Pod does not come up on a changed
+	// template. Pause: the template is put back, and the Pod stays to be looked
+	// at. Rollback: the Pods that have the change already are replaced as well.
+	// What failed is not tried again before the spec changes. Default: Pause.
+	// +kubebuilder:validation:Enum=Pause;Rollback
+	// +optional
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+
+	// ProgressDeadlineSeconds is how long a replaced Pod may take to become ready,
+	// from when its node takes it or nobody has room for it, before it counts as one
+	// that does not come up. Default: 600, or twice the startTimeout of the component
+	// where that is longer.
+	// +kubebuilder:validation:Minimum=10
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// OnFailure says what becomes of a roll that stops.
+type OnFailure string
+
+// What becomes of a roll that stops.
+const (
+	OnFailurePause    OnFailure = "Pause"
+	OnFailureRollback OnFailure = "Rollback"
+)
 
 // ConfigUpdatePolicy says what a changed configuration file leads to.
 type ConfigUpdatePolicy string

@@ -93,6 +93,7 @@ func (a accepted) settings(kind dorisv1.ComponentType) Settings {
 func templateSpec(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) dorisv1.DorisClusterSpec {
 	spec := *dc.Spec.DeepCopy()
 	spec.EnableRestartWhenConfigChange, spec.RuntimeConfigPersistence, spec.ConfigUpdatePolicy = false, nil, ""
+	spec.Rollout = nil
 	if spec.AdminUser != nil {
 		spec.AdminUser.Password = ""
 	}

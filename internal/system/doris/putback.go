@@ -19,7 +19,8 @@ import (
 // A Pod that is replaced is made from the newest template of its set, whatever the
 // update strategy says. So when a roll stops at a Pod that does not come up, the
 // template goes back to what the other Pods run on: one that is lost meanwhile
-// comes back on that. The Pod that failed stays, to be looked at.
+// comes back on that. The Pod that failed stays, to be looked at, unless the spec says
+// that all go back.
 
 // lastGood is the template that the Pods of a set ran on before the roll that is
 // under way. It is on the set, in the annotation AnnotationLastGood, from the write
@@ -42,6 +43,8 @@ type failedChange struct {
 	// Pod did not come up, and Why.
 	Pod string `json:"pod"`
 	Why string `json:"why"`
+	// Rollback tells that the Pods that were made from it are replaced.
+	Rollback bool `json:"rollback,omitempty"`
 }
 
 func encoded(v any) string {
@@ -72,10 +75,10 @@ func madeFrom(pod *corev1.Pod, stamp string) bool {
 }
 
 // kept tells whether a Pod was made from a template that failed and was put back:
-// it stays until the spec is mended.
+// it stays until the spec is mended, or is not to be kept.
 func kept(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	f, failed := readFailed(set)
-	return failed && madeFrom(pod, f.Template) && set.Spec.Template.Annotations[meta.AnnotationTemplate] != f.Template
+	return failed && !f.Rollback && madeFrom(pod, f.Template) && set.Spec.Template.Annotations[meta.AnnotationTemplate] != f.Template
 }
 
 // inputsNow is a digest of all that the template of a component comes from now,
@@ -105,6 +108,7 @@ func (p planner) stopped(kind dorisv1.ComponentType) (failedChange, bool) {
 			return failedChange{}, false
 		}
 	}
+	f.Rollback = p.rollsBack()
 	return f, true
 }
 
@@ -167,7 +171,11 @@ func (w workload) editChanges() []plan.Change {
 
 // said is what a person is told of a change that failed.
 func (f failedChange) said() string {
-	return fmt.Sprintf("it was tried: %s did not come up (%s), and the Pod template was put back. Mend the spec or what it names; or approve, to try the same again", f.Pod, f.Why)
+	put := "the Pod template was put back"
+	if f.Rollback {
+		put = "it was rolled back"
+	}
+	return fmt.Sprintf("it was tried: %s did not come up (%s), and %s. Mend the spec or what it names; or approve, to try the same again", f.Pod, f.Why, put)
 }
 
 // goBack puts the template back where the roll of this component, or of another
@@ -198,14 +206,14 @@ func (p planner) failedOn(w workload) (failed failedChange, proven bool) {
 	stamp, older := w.live.Spec.Template.Annotations[meta.AnnotationTemplate], false
 	for i := range p.world.Pods[string(w.kind)] {
 		pod := &p.world.Pods[string(w.kind)][i]
-		why, fails := failure(pod)
+		why, fails := p.fails(w.kind, pod)
 		switch {
 		case !madeFrom(pod, stamp):
 			older = true
 		case ready(pod):
 			proven = true
 		case fails && pod.DeletionTimestamp == nil && failed.Pod == "":
-			failed = failedChange{Inputs: p.inputsNow(w.kind), Template: stamp, Pod: pod.Name, Why: why}
+			failed = failedChange{Inputs: p.inputsNow(w.kind), Template: stamp, Pod: pod.Name, Why: why, Rollback: p.rollsBack()}
 		}
 	}
 	if proven && !older {
@@ -230,8 +238,8 @@ func (p planner) remember(w workload, target *appsv1.StatefulSet) {
 	case w.changes:
 		note(meta.AnnotationLastGood, p.goodNow(w))
 	default:
-		if _, stopped := p.stopped(w.kind); stopped {
-			note(meta.AnnotationFailed, w.live.Annotations[meta.AnnotationFailed])
+		if f, stopped := p.stopped(w.kind); stopped {
+			note(meta.AnnotationFailed, encoded(f))
 		}
 		if !p.rolled(w) {
 			note(meta.AnnotationLastGood, w.live.Annotations[meta.AnnotationLastGood])
@@ -262,18 +270,25 @@ func (p planner) rolled(w workload) bool {
 }
 
 // forgetFailure takes away what a set that is kept as it was found remembers of a
-// change that failed, when that is mended.
+// change that failed, when that is mended; or says what becomes of its Pods, when the
+// spec says it differently now.
 func (p planner) forgetFailure(w workload) {
-	_, stopped := p.stopped(w.kind)
-	if w.live.Annotations[meta.AnnotationFailed] == "" || stopped {
+	f, stopped := p.stopped(w.kind)
+	was := w.live.Annotations[meta.AnnotationFailed]
+	if was == "" || stopped && was == encoded(f) {
 		return
+	}
+	var is any
+	reason := "forget the change that failed: it is mended"
+	if stopped {
+		is, reason = encoded(f), "what becomes of the Pods that were made from the change that failed"
 	}
 	p.build.Step(plan.Change{
 		Object: plan.RefOf(w.live), Path: `metadata.annotations["` + meta.AnnotationFailed + `"]`, Cause: plan.CauseUser,
 		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: "what the operator remembers of the object",
 	}, plan.Patch{
-		Object: w.live, Manager: FieldManager, Reason: "forget the change that failed: it is mended",
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationFailed: nil}}},
+		Object: w.live, Manager: FieldManager, Reason: reason,
+		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationFailed: is}}},
 	})
 }
 
@@ -298,7 +313,7 @@ func (p planner) standstill() {
 		}
 		p.build.Wait(plan.Wait{
 			On: plan.RefOf(typed(set)), Reason: meta.ReasonMemberFailed, Person: true,
-			Message: fmt.Sprintf("replacing Pods: stopped, since %s does not come up (%s). The Pod template is as it was before: mend the spec or what it names, or approve what is held to try the same again", f.Pod, f.Why),
+			Message: fmt.Sprintf("replacing Pods: %s, since %s does not come up (%s). The Pod template is as it was before: mend the spec or what it names, or approve what is held to try the same again", f.stands(), f.Pod, f.Why),
 		})
 	}
 }

@@ -37,6 +37,7 @@ func (p planner) roll() error {
 	for i := range r.members {
 		m := &r.members[i]
 		m.Outdated = (m.Outdated || p.mustGo[m.Name]) && !p.leave.pods[m.Name]
+		_, m.Failed = p.fails(r.kinds[m.Name], r.pods[m.Name])
 	}
 	p.replaceNext(r)
 	return nil
@@ -124,10 +125,9 @@ const (
 func (r *rolling) add(kind dorisv1.ComponentType, set *appsv1.StatefulSet, pods []corev1.Pod, edited bool) {
 	for i := range pods {
 		pod := &pods[i]
-		_, failed := failure(pod)
 		r.members = append(r.members, rollout.Member{
 			Name: pod.Name, Group: string(kind), Rank: rankOf[kind], Ordinal: ordinalOf(pod.Name), Since: readySince(pod),
-			Ready: ready(pod), Leaving: pod.DeletionTimestamp != nil, Failed: failed,
+			Ready: ready(pod), Leaving: pod.DeletionTimestamp != nil,
 			// One on a lost node nobody could stop, and all others wait for it.
 			Outdated: pinned(set) && !nodeLost(pod) && outdated(set, pod, edited),
 		})
@@ -197,7 +197,7 @@ func (p planner) evict(r rolling, name string) {
 func (p planner) rollWaits(r rolling, set *appsv1.StatefulSet, choice rollout.Choice) {
 	wait := plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: "replacing Pods: waiting for " + choice.Waiting, Recheck: choice.After}
 	if pod := r.pods[choice.Stopped]; pod != nil {
-		why, _ := failure(pod)
+		why, _ := p.fails(r.kinds[choice.Stopped], pod)
 		wait.Reason = meta.ReasonMemberFailed
 		wait.Message = "replacing Pods: stopped, since " + choice.Stopped + " does not come up (" + why + "). Mend the spec or what it names; the Pod is replaced then"
 	}

@@ -363,10 +363,14 @@ func btoi(b bool) int {
 	return 0
 }
 
-// revisited adds to a plan when the database is asked again.
+// revisited adds to a plan when the database is asked again, or a Pod will have taken
+// longer to become ready than it may.
 func (p planner) revisited(built plan.Plan) plan.Plan {
 	if db := p.world.Database; db != nil && !db.Next.IsZero() {
 		built.Revisit = max(db.Next.Sub(p.now), time.Second)
+	}
+	if left := p.deadlineNext(); left > 0 && (built.Revisit == 0 || left < built.Revisit) {
+		built.Revisit = left
 	}
 	return built
 }

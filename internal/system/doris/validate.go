@@ -53,6 +53,7 @@ var rules = []rule{
 	{"MountPathsAbsolute", mountPathsAbsolute},
 	{"SharedClaimsComplete", sharedClaimsComplete},
 	{"NoPlaintextPassword", noPlaintextPassword},
+	{"RollProgress", rollProgress},
 	{"EverythingSupported", everythingSupported},
 	{"EverythingHasEffect", everythingHasEffect},
 }

@@ -119,7 +119,13 @@ func TestValidate(t *testing.T) {
 			more(dc)
 			dc.Spec.CnSpec.ScaleInPolicy = dorisv1.ScaleInDrop
 		}, ""},
-		"file of brokers by its key":      {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.BrokerSpec.ConfigMapInfo.ResolveKey = brokerConfKey }, ""},
+		"file of brokers by its key": {func(dc *dorisv1.DorisCluster) { more(dc); dc.Spec.BrokerSpec.ConfigMapInfo.ResolveKey = brokerConfKey }, ""},
+		"a roll that is to give up at once": {func(dc *dorisv1.DorisCluster) {
+			dc.Spec.Rollout = &dorisv1.Rollout{ProgressDeadlineSeconds: new(int32(9))}
+		}, "Refusal spec.rollout.progressDeadlineSeconds"},
+		"a roll that goes back when it fails": {func(dc *dorisv1.DorisCluster) {
+			dc.Spec.Rollout = &dorisv1.Rollout{OnFailure: dorisv1.OnFailureRollback, ProgressDeadlineSeconds: new(int32(10))}
+		}, ""},
 		"restart on a changed file":       {func(dc *dorisv1.DorisCluster) { dc.Spec.EnableRestartWhenConfigChange = true }, ""},
 		"configuration updates by hand":   {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateManual }, ""},
 		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},

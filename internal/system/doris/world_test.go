@@ -555,6 +555,17 @@ func (w *world) podGoesOn(name string) {
 		return
 	}
 	main := pod.Spec.Containers[0]
+	if strings.Contains(main.Image, "slow") { // there is no room for it, since a while
+		pod, since := pod.DeepCopy(), conditionOf(pod, corev1.PodScheduled).LastTransitionTime
+		if since.IsZero() {
+			since = metav1.NewTime(w.now)
+		}
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room", LastTransitionTime: since,
+		}}}
+		w.must(w.store.SetStatus(pod))
+		return
+	}
 	bad := w.broken[name] || strings.Contains(main.Image, "bad")
 	next := pod.DeepCopy()
 	next.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: main.Name, Ready: !bad}}}
