@@ -160,11 +160,36 @@ func CheckOwner(owner, o client.Object) error {
 	return &ForeignObjectError{Object: plan.RefOf(o)}
 }
 
+// Create makes one object as it is given. One that is there by now, and belongs to the
+// owner, is a success: what it says is seen when it is observed.
+func (w *Writer) Create(ctx context.Context, owner client.Object, step plan.Create) error {
+	gvk, err := w.client.GroupVersionKindFor(step.Object)
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", step.Target(), err)
+	}
+	if err := w.checkAbsent(ctx, owner, plan.Apply{Object: step.Object}, gvk); err != nil {
+		return err
+	}
+	made, ok := step.Object.DeepCopyObject().(client.Object) // the answer is written into it
+	if !ok {
+		return fmt.Errorf("creating %s: %T is not an object", step.Target(), step.Object)
+	}
+	err = w.client.Create(ctx, made, client.FieldOwner(step.Manager))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s: %w", step.Target(), err)
+	}
+	return w.settle(ctx, gvk, client.ObjectKeyFromObject(made))
+}
+
 // Delete removes an object if it still is the one that was observed. An
 // object that is gone already is a success.
 func (w *Writer) Delete(ctx context.Context, step plan.Delete) error {
 	uid := step.Object.GetUID()
 	opts := []client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}
+	if step.Orphan {
+		version := step.Object.GetResourceVersion()
+		opts = []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan)}
+	}
 	if step.Unwatched { // waiting to see it gone would begin to watch it
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}

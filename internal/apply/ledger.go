@@ -35,11 +35,13 @@ type Ledger struct {
 
 	mu   sync.Mutex
 	sent map[types.NamespacedName]map[sentKey]sent // by owner
+	// no is what was refused last of patches that stand apart.
+	no map[sentKey]refusedPatch
 }
 
 // NewLedger returns an empty Ledger.
 func NewLedger(now func() time.Time) *Ledger {
-	return &Ledger{now: now, sent: map[types.NamespacedName]map[sentKey]sent{}}
+	return &Ledger{now: now, sent: map[types.NamespacedName]map[sentKey]sent{}, no: map[sentKey]refusedPatch{}}
 }
 
 type sentKey struct {

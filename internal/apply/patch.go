@@ -35,11 +35,18 @@ func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
 	if err := w.ledger.check(owner, key, intent, said); err != nil {
 		return err
 	}
+	if err := w.ledger.refused(key, intent, said.Live); err != nil {
+		return err
+	}
 	patch := w.merge
 	if step.Subresource == scale {
 		patch = w.mergeScale
 	}
-	if err := patch(ctx, step.Object, step.Fields, step.Manager); err != nil {
+	err = patch(ctx, step.Object, step.Fields, step.Manager)
+	if err != nil && step.Apart && Permanent(err) {
+		return w.ledger.refuse(key, intent, said.Live, err)
+	}
+	if err != nil {
 		return err
 	}
 	w.ledger.record(owner, key, intent, said.Live, "")

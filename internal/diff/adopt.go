@@ -21,7 +21,7 @@ func Overlap(a, b string) bool {
 }
 
 // Adoption returns the managed fields of live with the fields of rendered that
-// lie below a path moved to the manager, as those of an apply. Fields that are not
+// lie below a path (all of them when it is empty) moved to the manager, as those of an apply. Fields that are not
 // live, and the excepted ones, stay with their owners, and so does everything
 // that rendered does not name. needed is false when the manager owns them already.
 //
@@ -53,6 +53,9 @@ func (e *Engine) Adoption(rendered, live client.Object, manager string, below st
 // in tells whether a path is the one in print or lies below it.
 func in(p fieldpath.Path, below string) bool {
 	printed := printPath(p)
+	if below == "" { // all but what says which object it is, which nobody owns
+		return !slices.Contains([]string{"apiVersion", "kind", "metadata.name", "metadata.namespace"}, printed)
+	}
 	return len(printed) >= len(below) && Overlap(printed, below)
 }
 

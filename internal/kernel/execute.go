@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/apply"
@@ -33,8 +34,13 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		did, err := r.step(ctx, rn, step)
 		if did {
 			rn.writes++
-			wrote = true
 		}
+		var refused *apply.RefusedError
+		if errors.As(err, &refused) { // said, and nothing to look at again for
+			r.refused(rn, step, refused)
+			continue
+		}
+		wrote = wrote || did
 		var contested *apply.ContestedError
 		var blocked *apply.BlockedError
 		var notDone *plan.NotDoneError
@@ -61,12 +67,18 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 // resource where the system has them.
 func (r *Reconciler[O, W]) failed(rn *run[O, W], step plan.Step, err error) *status.Failure {
 	f := &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
-	applied, isApply := step.(plan.Apply)
+	var written client.Object
+	switch s := step.(type) {
+	case plan.Apply:
+		written = s.Object
+	case plan.Patch:
+		written = s.Object
+	}
 	explains, can := r.System.(Explainer[O])
-	if !isApply || !can {
+	if written == nil || !can {
 		return f
 	}
-	findings := explains.Explain(rn.obj, applied.Object, err)
+	findings := explains.Explain(rn.obj, written, err)
 	if len(findings) == 0 {
 		return f
 	}
@@ -75,6 +87,18 @@ func (r *Reconciler[O, W]) failed(rn *run[O, W], step plan.Step, err error) *sta
 		said = append(said, f.String())
 	}
 	return &status.Failure{Reason: findings[0].Reason, Err: errors.New(strings.Join(said, "; ")), Permanent: true}
+}
+
+// refused notes a step apart that the API server refused. What another step says
+// comes first.
+func (r *Reconciler[O, W]) refused(rn *run[O, W], step plan.Step, err *apply.RefusedError) {
+	if rn.failure == nil {
+		rn.apart = r.failed(rn, step, err.Err)
+		rn.failure = rn.apart
+	}
+	if rn.retry == 0 || err.RetryAfter < rn.retry {
+		rn.retry = err.RetryAfter
+	}
 }
 
 // contested notes a step that was not carried out because it does not last.
@@ -98,6 +122,8 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		if s.Live == "" {
 			ev = event.Created(s.Target())
 		}
+	case plan.Create:
+		verb, err, ev = "create", r.Writer.Create(ctx, rn.obj, s), event.Created(s.Target())
 	case plan.Call:
 		verb, err, ev = "call", r.System.Execute(ctx, rn.world, s.Operation), event.Called(s.Target(), s.Operation.Describe())
 	default:
@@ -140,5 +166,6 @@ func (r *Reconciler[O, W]) change(ctx context.Context, step plan.Step) (did bool
 // sent tells whether a patch was sent: one that is contested was not.
 func sent(err error) (bool, error) {
 	_, contested := errors.AsType[*apply.ContestedError](err)
-	return !contested, err
+	refused, isRefused := errors.AsType[*apply.RefusedError](err)
+	return !contested && (!isRefused || refused.Sent), err
 }

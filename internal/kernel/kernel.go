@@ -74,6 +74,7 @@ type Wakeable interface {
 type Writer interface { //nolint:interfacebloat // one method for each kind of write
 	// Apply and Status tell whether a request was made.
 	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
+	Create(ctx context.Context, owner client.Object, step plan.Create) error
 	Patch(ctx context.Context, step plan.Patch) error
 	Adopt(ctx context.Context, step plan.Adopt) error
 	Disown(ctx context.Context, step plan.Disown) error
@@ -136,8 +137,10 @@ type run[O Object, W any] struct {
 	// observed and planned tell that world and plan are of the last pass.
 	observed, planned bool
 	failure           *status.Failure
-	// retry is when a contested step is due again; zero when there is none.
+	// retry is when a step that was contested, or refused apart, is due again; zero
+	// when there is none. apart is the failure of the latter.
 	retry  time.Duration
+	apart  *status.Failure
 	done   []event.Event
 	writes int
 }
@@ -227,7 +230,7 @@ func panicked(ctx context.Context, p any) *status.Failure {
 
 // pass makes one round and tells whether another may find more to do.
 func (r *Reconciler[O, W]) pass(ctx context.Context, reader observe.Reader, rn *run[O, W]) bool {
-	rn.planned, rn.failure, rn.retry = false, nil, 0
+	rn.planned, rn.failure, rn.retry, rn.apart = false, nil, 0, nil
 	world, err := r.System.Observe(ctx, reader, rn.obj)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -271,7 +274,7 @@ func (rn *run[O, W]) outcome() string {
 // else is left to events.
 func (r *Reconciler[O, W]) result(req reconcile.Request, rn *run[O, W], reportErr error) (reconcile.Result, error) {
 	err := reportErr
-	if rn.failure != nil && rn.failure.Reason != reasonContested {
+	if rn.failure != nil && rn.failure.Reason != reasonContested && rn.failure != rn.apart {
 		err = rn.failure.Err
 	}
 	if rn.failure != nil && rn.failure.Reason == reasonNotSettling {

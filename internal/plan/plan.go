@@ -121,8 +121,8 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Field + ": " + f.Message }
 
-// Step is one thing to do now. The set of steps is closed: Apply, Patch, Adopt,
-// Disown, Delete, Evict, Call and Wait.
+// Step is one thing to do now. The set of steps is closed: Apply, Create, Patch,
+// Adopt, Disown, Delete, Evict, Call and Wait.
 type Step interface {
 	// Why is a short sentence for logs and events.
 	Why() string
@@ -161,6 +161,17 @@ type Patch struct {
 	Reason  string
 	// Subresource is what the fields are of; empty for the object itself.
 	Subresource string
+	// Apart tells that nothing else depends on it: a refusal is reported, keeps no
+	// other step from being carried out, and is not asked for again at once.
+	Apart bool
+}
+
+// Create makes an object word for word as it is given. It is for one that was there
+// before and may say what an apply cannot: a list that holds an entry twice.
+type Create struct {
+	Object  client.Object
+	Manager string
+	Reason  string
 }
 
 // Adopt moves the ownership of fields to the manager, so that a later apply may
@@ -194,7 +205,10 @@ type Delete struct {
 	// Unwatched tells that the kind is not watched, so that nothing shows when the
 	// object is gone.
 	Unwatched bool
-	Reason    string
+	// Orphan leaves what the object controls where it is, and has the deletion
+	// refused when the object is not of the observed version any more.
+	Orphan bool
+	Reason string
 }
 
 // Evict asks the API server to evict a Pod, so that disruption budgets are
@@ -241,6 +255,12 @@ func (p Patch) Why() string { return p.Reason }
 func (p Patch) Target() Ref { return RefOf(p.Object) }
 
 // Why says what the step is for.
+func (c Create) Why() string { return c.Reason }
+
+// Target is the object that is made.
+func (c Create) Target() Ref { return RefOf(c.Object) }
+
+// Why says what the step is for.
 func (a Adopt) Why() string { return a.Reason }
 
 // Target is the object whose fields get another owner.
@@ -277,6 +297,7 @@ func (w Wait) Why() string { return w.Message }
 func (w Wait) Target() Ref { return w.On }
 
 func (Apply) step()  {}
+func (Create) step() {}
 func (Patch) step()  {}
 func (Adopt) step()  {}
 func (Disown) step() {}

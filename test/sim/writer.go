@@ -135,6 +135,21 @@ func within(a, b string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
+// Create implements kernel.Writer.
+func (w *writer[O, W]) Create(_ context.Context, owner client.Object, step plan.Create) error {
+	key, err := w.r.Cluster.key(step.Object)
+	if err != nil {
+		return err
+	}
+	return w.attempt("create", key.Kind, func() error {
+		if before := w.r.Cluster.Now().Get(key); before != nil {
+			return apply.CheckOwner(owner, before)
+		}
+		_, err := w.r.Cluster.Create(step.Object, step.Manager)
+		return err
+	})
+}
+
 // Patch implements kernel.Writer.
 func (w *writer[O, W]) Patch(_ context.Context, step plan.Patch) error {
 	return w.merge("patch", step.Object, step.Manager, func(client.Object) (map[string]any, error) { return step.Fields, nil })

@@ -80,6 +80,7 @@ func ownNames(dc *dorisv1.DorisCluster) []ownName {
 	for _, c := range rendered {
 		names = append(names,
 			ownName{"StatefulSet", StatefulSetName(dc.Name, c)},
+			ownName{"ConfigMap", AgainName(dc.Name, c)},
 			ownName{"Service", InternalServiceName(dc.Name, c)},
 			ownName{"Service", AccessServiceName(dc.Name, c)})
 	}

@@ -3,6 +3,7 @@ package doris
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ type World struct {
 	Autoscalers  map[string]*autoscalingv2.HorizontalPodAutoscaler
 	// FrontendClaims is how many frontends have claims.
 	FrontendClaims int
+	// OwnClaims are the claims of Pods, by name.
+	OwnClaims map[string]*corev1.PersistentVolumeClaim
 	// Pods of each component, in the order of their names.
 	Pods map[string][]corev1.Pod
 	// Budgets are the disruption budgets of ours, by name, and OtherBudgets those that
@@ -171,7 +174,7 @@ func observeOwned(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluste
 		return fmt.Errorf("listing Pods: %w", err)
 	}
 	for _, p := range pods.Items {
-		if c, ours := componentOf(dc, &p); ours {
+		if c, ours := componentOf(dc, w, &p); ours {
 			w.Pods[string(c)] = append(w.Pods[string(c)], p)
 		}
 	}
@@ -212,7 +215,7 @@ func observeCopies(ctx context.Context, r observe.Reader, w World) error {
 	return nil
 }
 
-// observeClaims counts the frontends that have claims. The name of a claim is that
+// observeClaims reads the claims of Pods and counts the frontends that have some. The name of a claim is that
 // of its template, of the set and the ordinal.
 func observeClaims(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w *World) error {
 	claims := &corev1.PersistentVolumeClaimList{}
@@ -221,8 +224,10 @@ func observeClaims(ctx context.Context, r observe.Reader, dc *dorisv1.DorisClust
 	}
 	set := "-" + StatefulSetName(dc.Name, dorisv1.ComponentFE) + "-"
 	ordinals := map[int]bool{}
+	w.OwnClaims = map[string]*corev1.PersistentVolumeClaim{}
 	for i := range claims.Items {
 		name := claims.Items[i].Name
+		w.OwnClaims[name] = &claims.Items[i]
 		if n := ordinalOf(name); n >= 0 && claims.Items[i].DeletionTimestamp == nil && strings.HasSuffix(name, set+strconv.Itoa(n)) {
 			ordinals[n] = true
 		}
@@ -244,8 +249,18 @@ func claimOwner(o client.Object) string {
 
 // componentOf tells of which component a Pod is. Labels are not enough: anybody
 // may put them on a Pod, and what is counted as a member may be evicted.
-func componentOf(dc *dorisv1.DorisCluster, p *corev1.Pod) (dorisv1.ComponentType, bool) {
+//
+// A Pod without an owner is that of a set which is made again, if the note of that
+// names it.
+func componentOf(dc *dorisv1.DorisCluster, w World, p *corev1.Pod) (dorisv1.ComponentType, bool) {
 	owner := metav1.GetControllerOf(p)
+	if owner == nil {
+		for _, c := range rendered {
+			if a, found := w.readAgain(dc.Name, c); found && slices.Contains(a.Pods, p.UID) {
+				return c, true
+			}
+		}
+	}
 	if owner == nil || owner.Kind != "StatefulSet" {
 		return "", false
 	}

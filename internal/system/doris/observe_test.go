@@ -30,7 +30,7 @@ func TestComponentOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			labels := map[string]string{dorisv1.LabelCluster: "d", dorisv1.LabelComponent: "be"}
-			got, ours := componentOf(dc, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "d-be-0", Labels: labels, OwnerReferences: tc.owners}})
+			got, ours := componentOf(dc, World{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "d-be-0", Labels: labels, OwnerReferences: tc.owners}})
 			if got != tc.want || ours != (tc.want != "") {
 				t.Errorf("component %q, ours %t; want %q", got, ours, tc.want)
 			}

@@ -24,6 +24,9 @@ import (
 func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Plan, error) {
 	p := s.planner(dc, w)
 	p.now = now
+	if p.makeAgain() {
+		return p.build.Plan()
+	}
 	if released(dc) {
 		p.release()
 		return p.build.Plan()
@@ -221,6 +224,11 @@ func (p planner) component(c Component, w workload, has content) error {
 		p.takeOver(w)
 		return nil
 	}
+	disks := p.disks(w)
+	p.growDisks(disks)
+	if w.live != nil && w.live.DeletionTimestamp == nil && p.recreates(w, disks) {
+		return nil
+	}
 	if err := p.decide(&w, has.approved); err != nil {
 		return err
 	}
@@ -229,6 +237,7 @@ func (p planner) component(c Component, w workload, has content) error {
 	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
 		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
 	}
+	keepTemplates(target, w.live, disks)
 	w.mark(target)
 	p.asRemembered(w, target)
 	if err := p.additions(w, target); err != nil {

@@ -23,6 +23,7 @@ import (
 // Report fills the status that existing tools read (one block per component)
 // and says how the cluster is.
 func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Time) status.Health {
+	w = w.standIns(dc)
 	health := map[dorisv1.ComponentType]members{}
 	for _, c := range rendered {
 		var block *dorisv1.ComponentStatus

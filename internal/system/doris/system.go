@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,5 +105,8 @@ func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error 
 
 // Explain says in fields of the DorisCluster what the API server refused.
 func (s *System) Explain(dc *dorisv1.DorisCluster, applied client.Object, err error) []plan.Finding {
+	if claim, is := applied.(*corev1.PersistentVolumeClaim); is {
+		return explainClaim(dc, claim, err)
+	}
 	return TranslateRefusal(dc, applied, err)
 }

@@ -47,11 +47,6 @@ func partsSupported(field string, spec *dorisv1.BaseSpec) []plan.Finding {
 			Severity: plan.Unsupported, Field: field, Reason: meta.ReasonNotSupportedYet, Message: message,
 		})
 	}
-	for i := range spec.PersistentVolumes {
-		if spec.PersistentVolumes[i].Provisioner == dorisv1.PVCProvisionerOperator {
-			say(indexed(field+".persistentVolumes", i)+".provisioner", "claims made and enlarged by the operator are not supported yet: the StatefulSet makes them, with the size that it was made with")
-		}
-	}
 	if len(spec.Claims) > 0 {
 		say(field+".claims", "resource claims are not supported: the containers get none")
 	}

@@ -78,6 +78,7 @@ type world struct {
 	db     *databaseDouble // nil unless a test asks the database
 	// clocked has the kubelet say since when Pods are ready.
 	clocked bool
+	disks  *disksDouble    // nil unless a test looks at claims
 }
 
 func newWorld(r reporter, manifest string) *world {
@@ -275,8 +276,17 @@ func (w *world) step(s plan.Step) error {
 		if x.Subresource == "scale" {
 			return w.scale(x)
 		}
+		if refused := w.disks.mayPatch(w, x); refused != nil {
+			return refused
+		}
 		return w.merge(x.Object, x.Fields, x.Manager)
+	case plan.Create:
+		_, err := w.store.Create(x.Object, x.Manager)
+		return err
 	case plan.Delete:
+		if x.Orphan {
+			return w.orphan(x.Object)
+		}
 		return w.store.Delete(keyOf(x.Object), x.Object.GetUID(), false)
 	case plan.Adopt:
 		fields, err := apply.Adoption(testEngine, x, w.store.Now().Get(keyOf(x.Object)))
@@ -442,8 +452,9 @@ func (w *world) settle() plan.Plan {
 func (w *world) controllers() {
 	w.Helper()
 	defer w.disruption()
-	for _, p := range w.pods() { // without a set there are no Pods
-		if w.store.Now().Get(keyOf(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: p.Name[:strings.LastIndexByte(p.Name, '-')]}})) == nil {
+	w.adoptOrphans()
+	for _, p := range w.pods() { // without a set there are no Pods, but those that were let go
+		if len(p.OwnerReferences) > 0 && w.store.Now().Get(keyOf(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: p.Name[:strings.LastIndexByte(p.Name, '-')]}})) == nil {
 			w.must(w.store.Delete(keyOf(&p), p.UID, false))
 		}
 	}
@@ -475,6 +486,7 @@ func (w *world) controllers() {
 		}
 		for n := range int(*set.Spec.Replicas) {
 			pod := podOf(seen, n)
+			w.disks.claim(w, seen, n)
 			if w.store.Now().Get(keyOf(pod)) == nil {
 				_, err := w.store.Create(pod, "kube-controller-manager")
 				w.must(err)

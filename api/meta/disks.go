@@ -1,0 +1,14 @@
+package meta
+
+// Reasons of conditions and waits for disks.
+const (
+	// ReasonDiskGrowing says that a claim is on its way to a larger size.
+	ReasonDiskGrowing = "DiskGrowing"
+	// ReasonDiskNotGrown says that the storage failed to make a volume larger.
+	ReasonDiskNotGrown = "DiskNotGrown"
+	// ReasonDiskCannotGrow says that Kubernetes does not let a claim grow.
+	ReasonDiskCannotGrow = "DiskCannotGrow"
+	// ReasonRecreated says that a workload is deleted and made again while its Pods
+	// run.
+	ReasonRecreated = "MadeAgain"
+)
