@@ -78,7 +78,7 @@ type world struct {
 	db     *databaseDouble // nil unless a test asks the database
 	// clocked has the kubelet say since when Pods are ready.
 	clocked bool
-	disks  *disksDouble    // nil unless a test looks at claims
+	disks   *disksDouble // nil unless a test looks at claims
 }
 
 func newWorld(r reporter, manifest string) *world {
