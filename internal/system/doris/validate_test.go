@@ -74,7 +74,6 @@ func TestValidate(t *testing.T) {
 		"volume over the whole container":   {volumes(dorisv1.PersistentVolume{Name: "d", MountPath: "//", PersistentVolumeClaimSpec: storage}), "Refusal spec.beSpec.persistentVolumes[0].mountPath"},
 		"template without a path":           {volumes(dorisv1.PersistentVolume{Name: "d", PersistentVolumeClaimSpec: storage}), ""},
 		"two templates":                     {volumes(dorisv1.PersistentVolume{Name: "d", PersistentVolumeClaimSpec: storage}, dorisv1.PersistentVolume{Name: "e", PersistentVolumeClaimSpec: storage}), "Warning spec.beSpec.persistentVolumes[0]"},
-		"claims made by the operator":       {volumes(dorisv1.PersistentVolume{Name: "d", Provisioner: "Operator", PersistentVolumeClaimSpec: storage}), "Unsupported spec.beSpec.persistentVolumes[0].provisioner"},
 		"Secret without a name":             {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Secrets = []dorisv1.Secret{{MountPath: "/s"}} }, "Refusal spec.feSpec.secrets[0]"},
 		"ConfigMap at a path with a colon": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.FeSpec.ConfigMapInfo.ConfigMaps = []dorisv1.MountConfigMapInfo{{ConfigMapName: "c", MountPath: "/a:b"}}
