@@ -130,7 +130,7 @@ func (r Roll) budget(members []Member, next Member, budget int) (Choice, bool) {
 	if len(away) == 0 {
 		return Choice{Waiting: "missing Pods"}, true
 	}
-	c := Choice{Waiting: away[0].Name + away[0].lacks()}
+	c := Choice{Waiting: away[0].Name + away[0].Lacks()}
 	if away[0].Failed && !away[0].Leaving {
 		c.Stopped = away[0].Name
 	}
@@ -156,10 +156,11 @@ func (r Roll) pause(members []Member, next Member) (Choice, bool) {
 }
 
 // good tells whether a member does its work, as far as anybody knows.
-func (m Member) good() bool { return m.lacks() == "" }
+func (m Member) good() bool { return m.Lacks() == "" }
 
-// lacks says what a member does not do.
-func (m Member) lacks() string {
+// Lacks says what a member does not do, to be read behind its name; empty when it
+// does its work.
+func (m Member) Lacks() string {
 	switch {
 	case m.Leaving:
 		return " to be replaced"

@@ -23,8 +23,10 @@ type DatabaseView struct {
 	Backends  []client.Backend
 	// Health of the tablets, where members are to leave.
 	Health client.TabletHealth
-	// Reason and Message say why it is not known.
+	// Reason and Message say why it is not known; Asking tells that the answer is on
+	// its way.
 	Reason, Message string
+	Asking          bool
 	// Refused is what the database said to statements that it did not carry out, by
 	// the address of the member.
 	Refused map[string]string

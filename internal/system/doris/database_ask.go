@@ -99,7 +99,7 @@ func (p planner) interest() interest {
 		if kind == dorisv1.ComponentBE && p.scaleInPolicy(kind) == dorisv1.ScaleInDrop {
 			fewer = false // nothing happens until a person consents
 		}
-		in.moving = in.moving || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
+		in.moving = in.moving || fewer || rollsOn(p, kind, set) || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
 	}
 	in.about, in.health = about.String(), in.moving
 	return in
@@ -145,7 +145,7 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 		return view
 	}
 	if !usable {
-		view = DatabaseView{Reason: meta.ReasonProgressing, Message: "the database is being asked", Refused: view.Refused}
+		view = DatabaseView{Asking: true, Reason: meta.ReasonProgressing, Message: "the database is being asked", Refused: view.Refused}
 	}
 	view.Next = a.now().Add(databaseTimeout)
 	return view

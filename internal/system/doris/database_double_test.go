@@ -37,6 +37,7 @@ type databaseDouble struct {
 	strange map[string]bool
 	nextID  int64
 	pending map[string]bool // Pods that do not register themselves
+	rollDouble
 }
 
 func (w *world) withDatabase() *world {
@@ -66,6 +67,7 @@ func (d *databaseDouble) goesOn() {
 	for i := range d.backends {
 		d.backends[i].Alive = live[d.backends[i].Host]
 	}
+	d.hears()
 	d.drains()
 }
 

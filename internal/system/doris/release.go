@@ -53,7 +53,7 @@ func (p planner) behindTheirSets() []string {
 			continue
 		}
 		for i := range p.world.Pods[string(c)] {
-			if pod := &p.world.Pods[string(c)][i]; behind(set, pod) || unseen(set) {
+			if pod := &p.world.Pods[string(c)][i]; behind(set, pod) || unseen(set) || stillRecorded(set, pod) {
 				names = append(names, pod.Name)
 			}
 		}
@@ -87,11 +87,18 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 		Fields: map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{
 				meta.AnnotationRevision: nil, meta.AnnotationAccepted: nil, meta.AnnotationConsents: nil, meta.AnnotationRoll: nil,
-				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil,
+				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil, meta.AnnotationRolling: nil,
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{
 				"type": rolling, "rollingUpdate": map[string]any{"partition": int64(0)},
 			}},
 		},
 	})
+}
+
+// stillRecorded tells whether a Pod was replaced and has not got back what was stopped
+// for it.
+func stillRecorded(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	all, _ := readRolling(set)
+	return all.Pods[pod.Name].stopped()
 }

@@ -22,6 +22,9 @@ func (p planner) roll() error {
 		return err
 	}
 	r := newRolling()
+	for _, step := range built.Steps {
+		r.busy[step.Target().Name] = r.busy[step.Target().Name] || step.Target().Kind == "StatefulSet"
+	}
 	for _, c := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
 		if set == nil || specOf(p.dc, c) == nil {
@@ -102,10 +105,14 @@ type rolling struct {
 	pods    map[string]*corev1.Pod
 	sets    map[string]*appsv1.StatefulSet // of each Pod
 	kinds   map[string]dorisv1.ComponentType
+	// all are the sets of the cluster, and busy those that this plan writes already:
+	// what was observed of them is not the newest then.
+	all  []*appsv1.StatefulSet
+	busy map[string]bool
 }
 
 func newRolling() rolling {
-	return rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, kinds: map[string]dorisv1.ComponentType{}}
+	return rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, kinds: map[string]dorisv1.ComponentType{}, busy: map[string]bool{}}
 }
 
 // rankOf is when the Pods of a component go: what holds no data first, then backends,
@@ -134,6 +141,7 @@ func (r *rolling) add(kind dorisv1.ComponentType, set *appsv1.StatefulSet, pods 
 		r.pods[pod.Name], r.sets[pod.Name], r.kinds[pod.Name] = pod, set, kind
 	}
 	r.size += int(ptr.Deref(set.Spec.Replicas, 1))
+	r.all = append(r.all, set)
 }
 
 // outdated lists the Pods that are to be replaced, the next first.
@@ -148,24 +156,33 @@ func (r *rolling) outdated() []string {
 }
 
 func (p planner) replaceNext(r rolling) {
+	p.heed(&r)
 	outdated := r.outdated()
 	if len(outdated) == 0 {
+		p.rollOver(r)
 		p.standstill()
 		return
 	}
-	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Pause: p.pause, Now: p.now})
+	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Closed: p.closedGates(r), Pause: p.pause, Now: p.now})
 	kept := p.keptByBudget(r.pods[choice.Name])
-	goes := choice.Name != "" && kept == ""
-	if goes {
-		p.evict(r, choice.Name)
+	going := choice.Name
+	if kept != "" {
+		going = ""
+	}
+	p.giveBack(r, going)
+	if going != "" {
+		if first := p.prepare(r, going); first != "" {
+			going, choice = "", rollout.Choice{Waiting: first}
+		}
 	}
 	for _, name := range outdated {
-		if name != choice.Name || !goes {
+		if name != going {
 			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: causeOfRoll(r.sets[name]), Verdict: plan.VerdictWait}))
 		}
 	}
-	if goes {
-		p.progressing(r.sets[choice.Name], "replacing Pods: "+choice.Name)
+	if going != "" {
+		p.evict(r, going)
+		p.progressing(r.sets[going], "replacing Pods: "+going+p.byReadiness())
 		return
 	}
 	p.standstill()
@@ -196,6 +213,9 @@ func (p planner) evict(r rolling, name string) {
 // rollWaits says why no Pod goes now.
 func (p planner) rollWaits(r rolling, set *appsv1.StatefulSet, choice rollout.Choice) {
 	wait := plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: "replacing Pods: waiting for " + choice.Waiting, Recheck: choice.After}
+	if reason, message := p.silent(r); reason != "" && message == choice.Waiting {
+		wait.Reason = reason
+	}
 	if pod := r.pods[choice.Stopped]; pod != nil {
 		why, _ := p.fails(r.kinds[choice.Stopped], pod)
 		wait.Reason = meta.ReasonMemberFailed

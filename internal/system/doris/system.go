@@ -98,6 +98,8 @@ func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error 
 			return s.asker.set(ctx, o)
 		case changeMember:
 			return s.asker.changes(ctx, o)
+		case routeBackend:
+			return s.asker.routes(ctx, o)
 		}
 	}
 	return fmt.Errorf("doris offers no operation %T", op)

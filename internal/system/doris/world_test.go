@@ -310,6 +310,7 @@ func (w *world) step(s plan.Step) error {
 		}
 		w.mayGo(live.(*corev1.Pod))
 		w.evicts = append(w.evicts, live.GetName())
+		w.db.mayGo(live.(*corev1.Pod))
 		w.nodes.goes(w, live.(*corev1.Pod))
 		return w.store.Delete(keyOf(live), live.GetUID(), true)
 	}

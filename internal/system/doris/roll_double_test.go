@@ -1,0 +1,152 @@
+package doris
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
+)
+
+// rollDouble is what the test double of the database knows of rolls: when processes
+// started, and what is routed to backends.
+type rollDouble struct {
+	// processes are the Pods that it has heard from, by host.
+	processes map[string]string
+	// late has it speak of processes that are gone as if they were there, and not hear
+	// from new ones.
+	late bool
+	// dead is a Pod that it does not count on, whatever the kubelet says.
+	dead string
+	// noRouting has it refuse to route as it is told.
+	noRouting bool
+	// lenient holds of no Pod that goes what it should.
+	lenient bool
+}
+
+// hears notes which processes are new.
+func (d *databaseDouble) hears() {
+	if d.processes == nil {
+		d.processes = map[string]string{}
+	}
+	live := map[string]corev1.Pod{}
+	for _, pod := range d.world.pods() {
+		if ready(&pod) {
+			live[hostOf(pod.Name)] = pod
+		}
+	}
+	hear := func(host string, alive *bool, started *string) {
+		pod, lives := live[host]
+		if d.late && d.processes[host] != "" {
+			*alive = true
+			return
+		}
+		if *alive = lives && podOfHost(host) != d.dead; lives && d.processes[host] != string(pod.UID) {
+			d.processes[host], *started = string(pod.UID), d.world.now.Format(time.DateTime)
+		}
+	}
+	for i := range d.frontends {
+		hear(d.frontends[i].Host, &d.frontends[i].Alive, &d.frontends[i].LastStartTime)
+	}
+	for i := range d.backends {
+		hear(d.backends[i].Host, &d.backends[i].Alive, &d.backends[i].LastStartTime)
+	}
+	d.elects()
+}
+
+// elects makes the first follower that is alive the master, if the master is not.
+func (d *databaseDouble) elects() {
+	if slices.ContainsFunc(d.frontends, func(f client.Frontend) bool { return f.IsMaster && f.Alive }) {
+		return
+	}
+	for i := range d.frontends {
+		d.frontends[i].IsMaster = false
+	}
+	for i := range d.frontends {
+		if f := &d.frontends[i]; f.Alive && f.Role == "FOLLOWER" {
+			f.IsMaster = true
+			return
+		}
+	}
+}
+
+// Route implements Router.
+func (d *databaseDouble) Route(_ context.Context, _ databaseAddress, member client.Node, what client.Routing) error {
+	if d.failing != nil {
+		return d.failing
+	}
+	if d.noRouting {
+		return &client.Error{Op: "route", Kind: client.ErrRefused, Text: "unknown properties"}
+	}
+	pod := podOfHost(member.Host)
+	b := d.row(pod)
+	if b == nil {
+		return fmt.Errorf("backend does not exists[%s]", member)
+	}
+	recorded, has := readRolling(d.world.set(pod[:strings.LastIndexByte(pod, '-')]))
+	if one := recorded.Pods[pod]; !has || one.Member != member.String() || what.DisableQuery != nil && !one.Query || what.DisableLoad != nil && !one.Load {
+		d.world.Errorf("%s is routed without a record of it: %+v", pod, recorded)
+	}
+	to := "back"
+	if what.DisableQuery != nil {
+		b.State.QueryDisabled = *what.DisableQuery
+	}
+	if what.DisableLoad != nil {
+		b.State.LoadDisabled = *what.DisableLoad
+	}
+	if what.DisableQuery != nil && *what.DisableQuery || what.DisableLoad != nil && *what.DisableLoad {
+		to = "away"
+	}
+	d.statements = append(d.statements, "route "+to+" "+pod)
+	if d.losing {
+		d.losing = false
+		return &client.Error{Op: "route", Kind: client.ErrUnreachable}
+	}
+	return nil
+}
+
+// mayGo holds that a Pod which serves goes only while the database is as it should be.
+func (d *databaseDouble) mayGo(pod *corev1.Pod) {
+	if d == nil || d.lenient || !ready(pod) || d.failing != nil {
+		return
+	}
+	for i := range d.backends {
+		b := &d.backends[i]
+		name := podOfHost(b.Host)
+		switch {
+		case name == pod.Name && !d.noRouting && len(d.backends) > 1 && (!b.State.QueryDisabled || !b.State.LoadDisabled):
+			d.world.Errorf("%s goes and still gets queries or loads", name)
+		case name != pod.Name && !b.Alive:
+			d.world.Errorf("%s goes while the database does not hear from %s", pod.Name, name)
+		case name != pod.Name && d.processes[b.Host] != d.uidOf(name):
+			d.world.Errorf("%s goes before the database has heard from the new %s", pod.Name, name)
+		}
+	}
+	for i := range d.frontends {
+		f := &d.frontends[i]
+		if name := podOfHost(f.Host); name != pod.Name && (!f.Alive || d.processes[f.Host] != d.uidOf(name)) {
+			d.world.Errorf("%s goes before the database has heard from %s", pod.Name, name)
+		}
+	}
+}
+
+// backendRow is a row of the list of backends.
+type backendRow = client.Backend
+
+func podNamed(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func (d *databaseDouble) uidOf(name string) string {
+	for _, pod := range d.world.pods() {
+		if pod.Name == name {
+			return string(pod.UID)
+		}
+	}
+	return ""
+}
