@@ -8,6 +8,10 @@ import "strings"
 // roll is over; only what it names is undone by the operator.
 const AnnotationRolling = Prefix + "rolling"
 
+// AnnotationBalanceStopped on the workload of the frontends lists, as JSON, the settings by which
+// the operator stopped the balancing of tablets for an upgrade.
+const AnnotationBalanceStopped = Prefix + "balance-stopped"
+
 // AnnotationAllow on a custom resource lists, with commas, what the operator does
 // not do by itself and a person wants all the same. It holds as long as it is there.
 const AnnotationAllow = Prefix + "allow"
@@ -15,6 +19,12 @@ const AnnotationAllow = Prefix + "allow"
 // AllowRollWithoutDatabase in AnnotationAllow lets a roll go on by the readiness of
 // Pods alone, whatever the data system says, or while it says nothing.
 const AllowRollWithoutDatabase = "roll-without-database"
+
+// AllowDowngrade in AnnotationAllow lets an image of an earlier minor version follow a later one.
+const AllowDowngrade = "downgrade"
+
+// AllowVersionSkip in AnnotationAllow lets an upgrade leave minor versions out.
+const AllowVersionSkip = "version-skip"
 
 // Allowed tells whether a person wants something that is not done without a word.
 func Allowed(annotations map[string]string, what string) bool {

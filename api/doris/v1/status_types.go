@@ -108,8 +108,22 @@ type ComponentStatus struct {
 	// +optional
 	RegisteredInstances []string `json:"registeredInstances,omitempty"`
 
+	// Rollout is how far the replacement of the Pods is; not there while none is to
+	// be replaced.
+	// +optional
+	Rollout *RolloutProgress `json:"rollout,omitempty"`
+
 	// ComponentCondition says in one word how the component is.
 	ComponentCondition ComponentCondition `json:"componentCondition"`
+}
+
+// RolloutProgress is how far the replacement of Pods is.
+type RolloutProgress struct {
+	// Updated is how many Pods need not be replaced (any more).
+	Updated int32 `json:"updated"`
+
+	// Total is how many Pods there shall be.
+	Total int32 `json:"total"`
 }
 
 // LeavingInstance is a member that leaves.

@@ -23,6 +23,9 @@ type DatabaseView struct {
 	Backends  []client.Backend
 	// Health of the tablets, where members are to leave.
 	Health client.TabletHealth
+	// Balancing is what the settings of the master are that stop the balancing of
+	// tablets, during an upgrade; nil where nobody asked.
+	Balancing map[string]string
 	// Reason and Message say why it is not known; Asking tells that the answer is on
 	// its way.
 	Reason, Message string

@@ -49,7 +49,8 @@ type sighting struct {
 	// stale tells that something was changed since, and changed how often that was.
 	stale   bool
 	changed int
-	health  bool
+	// health, balancing and strict are as they were of interest.
+	health, balancing, strict bool
 	// refusedAt is when a statement was refused.
 	refusedAt time.Time
 }
@@ -60,6 +61,11 @@ type interest struct {
 	about string
 	// moving tells that members come or go, health that tablets count for it.
 	moving, health bool
+	// balancing tells that it counts whether tablets are moved.
+	balancing bool
+	// strict tells that nothing goes without the health of tablets, also where the
+	// account may not ask for it.
+	strict bool
 }
 
 // observeDatabase asks the database who its members are.
@@ -99,9 +105,11 @@ func (p planner) interest() interest {
 		if kind == dorisv1.ComponentBE && p.scaleInPolicy(kind) == dorisv1.ScaleInDrop {
 			fewer = false // nothing happens until a person consents
 		}
-		in.moving = in.moving || fewer || rollsOn(p, kind, set) || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
+		in.strict = in.strict || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
+		in.moving = in.moving || in.strict || rollsOn(p, kind, set)
 	}
 	in.about, in.health = about.String(), in.moving
+	in.balancing = p.upgrading() || len(balanceStopped(p.frontends())) > 0
 	return in
 }
 
@@ -130,7 +138,7 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 	if last.about != in.about {
 		next = last.view.At.Add(soonEvery)
 	}
-	usable := known && !last.stale && (last.health || !in.health)
+	usable := known && !last.stale && (last.health || !in.health) && (last.balancing || !in.balancing) && (last.strict || !in.strict)
 	if usable && a.now().Before(next) {
 		last.view.Next = next
 		return last.view
@@ -158,13 +166,13 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 	a.mu.Lock()
 	before := a.seen[at.cluster.UID].changed
 	a.mu.Unlock()
-	answer, err := db.Members(ctx, at, in.health)
+	answer, moves, err := in.of(ctx, db, at)
 	a.counted("members", endOf(err))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.seen[at.cluster.UID]
-	s := sighting{about: in.about, health: in.health, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before}
-	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Health: answer.health, At: a.now()}
+	s := sighting{about: in.about, health: in.health, balancing: in.balancing, strict: in.strict, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before}
+	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Health: answer.health, Balancing: moves, At: a.now()}
 	if err != nil {
 		s.view.Reason, s.view.Message = unanswered(err)
 	}
@@ -172,6 +180,24 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 		s.view.Refused = last.view.Refused
 	}
 	a.seen[at.cluster.UID] = s
+}
+
+// of asks a database for what is worth knowing. For a roll an account is enough that
+// may list members: what it may not ask is not known then.
+func (in interest) of(ctx context.Context, db Database, at databaseAddress) (answer membersAnswer, moves map[string]string, err error) {
+	answer, err = db.Members(ctx, at, in.health)
+	if errors.Is(err, client.ErrDenied) && in.health && !in.strict {
+		answer, err = db.Members(ctx, at, false)
+	}
+	balancer, can := db.(Balancer)
+	if err != nil || !in.balancing || !can {
+		return answer, nil, err
+	}
+	moves, err = balancer.Balancing(ctx, at)
+	if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrRefused) {
+		return answer, nil, nil
+	}
+	return answer, moves, err
 }
 
 // unanswered says why the database said nothing.

@@ -129,13 +129,16 @@ func (d *databaseDouble) tablets() int64 {
 	return n
 }
 
-func (d *databaseDouble) Members(_ context.Context, at databaseAddress, _ bool) (membersAnswer, error) {
+func (d *databaseDouble) Members(_ context.Context, at databaseAddress, health bool) (membersAnswer, error) {
 	d.asked++
 	if len(at.frontends) == 0 {
 		return membersAnswer{}, errors.New("nobody is asked")
 	}
 	if d.failing != nil {
 		return membersAnswer{}, d.failing
+	}
+	if health && d.plain {
+		return membersAnswer{}, &client.Error{Op: "show the health of tablets", Kind: client.ErrDenied}
 	}
 	return membersAnswer{frontends: slices.Clone(d.frontends), backends: slices.Clone(d.backends), health: client.TabletHealth{ReplicaMissing: &d.unhealthy}}, nil
 }

@@ -33,6 +33,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	}
 	contents := p.contents()
 	objects, findings := Desired(dc, p.inputs(contents))
+	findings = append(findings, p.versionSteps()...)
 	p.build.Find(findings...)
 	if refused(findings) {
 		return p.build.Plan()

@@ -88,6 +88,7 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 			"metadata": map[string]any{"annotations": map[string]any{
 				meta.AnnotationRevision: nil, meta.AnnotationAccepted: nil, meta.AnnotationConsents: nil, meta.AnnotationRoll: nil,
 				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil, meta.AnnotationRolling: nil,
+				meta.AnnotationBalanceStopped: nil,
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{
 				"type": rolling, "rollingUpdate": map[string]any{"partition": int64(0)},
@@ -100,5 +101,5 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 // for it.
 func stillRecorded(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	all, _ := readRolling(set)
-	return all.Pods[pod.Name].stopped()
+	return all.Pods[pod.Name].stopped() || len(balanceStopped(set)) > 0
 }

@@ -160,10 +160,13 @@ func (p planner) replaceNext(r rolling) {
 	outdated := r.outdated()
 	if len(outdated) == 0 {
 		p.rollOver(r)
-		p.standstill()
 		return
 	}
-	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Closed: p.closedGates(r), Pause: p.pause, Now: p.now})
+	closed := p.closedGates(r)
+	if first := p.holdBalance(r); first != "" {
+		closed = append(closed, first)
+	}
+	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Closed: closed, Pause: p.pause, Now: p.now})
 	kept := p.keptByBudget(r.pods[choice.Name])
 	going := choice.Name
 	if kept != "" {
@@ -175,13 +178,15 @@ func (p planner) replaceNext(r rolling) {
 			going, choice = "", rollout.Choice{Waiting: first}
 		}
 	}
+	if going != "" {
+		p.evict(r, going)
+	}
 	for _, name := range outdated {
 		if name != going {
 			p.build.Note(waitsItsTurn(r.pods[name], plan.Change{Cause: causeOfRoll(r.sets[name]), Verdict: plan.VerdictWait}))
 		}
 	}
 	if going != "" {
-		p.evict(r, going)
 		p.progressing(r.sets[going], "replacing Pods: "+going+p.byReadiness())
 		return
 	}

@@ -3,6 +3,7 @@ package doris
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ type rollDouble struct {
 	dead string
 	// noRouting has it refuse to route as it is told.
 	noRouting bool
+	// plain is an account that may change members and see nothing else.
+	plain bool
+	// memory are the settings of the master, and of which process they are.
+	memory   map[string]string
+	memoryOf string
 	// lenient holds of no Pod that goes what it should.
 	lenient bool
 }
@@ -107,6 +113,40 @@ func (d *databaseDouble) Route(_ context.Context, _ databaseAddress, member clie
 		d.losing = false
 		return &client.Error{Op: "route", Kind: client.ErrUnreachable}
 	}
+	return nil
+}
+
+// settings are those of the master that is master now: another one has its own.
+func (d *databaseDouble) settings() map[string]string {
+	for i := range d.frontends {
+		if f := &d.frontends[i]; f.IsMaster && d.memoryOf != f.Host+f.LastStartTime {
+			d.memoryOf, d.memory = f.Host+f.LastStartTime, map[string]string{}
+			for _, key := range balancing {
+				d.memory[key] = "false"
+			}
+		}
+	}
+	return d.memory
+}
+
+// Balancing implements Balancer.
+func (d *databaseDouble) Balancing(context.Context, databaseAddress) (map[string]string, error) {
+	if d.plain {
+		return nil, &client.Error{Op: "show configuration", Kind: client.ErrDenied}
+	}
+	return maps.Clone(d.settings()), d.failing
+}
+
+// Balance implements Balancer.
+func (d *databaseDouble) Balance(_ context.Context, _ databaseAddress, key, value string) error {
+	if d.failing != nil {
+		return d.failing
+	}
+	if recorded := balanceStopped(d.world.set("doris-fe")); !slices.Contains(recorded, key) {
+		d.world.Errorf("%s is set without a record of it: %v", key, recorded)
+	}
+	d.settings()[key] = value
+	d.statements = append(d.statements, key+" = "+value)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (p planner) answered(r rolling) bool {
 			return true
 		}
 	}
-	return len(r.rollRecorded()) > 0
+	return len(r.rollRecorded()) > 0 || len(balanceStopped(p.frontends())) > 0
 }
 
 // byReadiness says that a Pod goes without the database having been heard.
@@ -222,12 +223,20 @@ func (p planner) prepare(r rolling, name string) (first string) {
 // rollOver sees to what is left when no Pod is to be replaced any more.
 func (p planner) rollOver(r rolling) {
 	sets := r.rollRecorded()
+	if len(balanceStopped(p.frontends())) > 0 {
+		sets = append(sets, p.frontends())
+	}
 	if len(sets) == 0 {
+		p.standstill()
 		return
 	}
 	p.giveBack(r, "")
+	message := p.notBack(r)
+	if message == "" || p.halted() {
+		message = cmp.Or(message, p.resumeBalance(r))
+	}
 	p.standstill()
-	if message := p.notBack(r); message != "" {
+	if message != "" {
 		reason, _ := p.silent(r)
 		if reason == "" {
 			reason = meta.ReasonProgressing
@@ -264,7 +273,7 @@ func rollsOn(p planner, kind dorisv1.ComponentType, set *appsv1.StatefulSet) boo
 	if set == nil {
 		return false
 	}
-	if set.Annotations[meta.AnnotationRolling] != "" {
+	if set.Annotations[meta.AnnotationRolling] != "" || set.Annotations[meta.AnnotationBalanceStopped] != "" {
 		return true
 	}
 	pods := p.world.Pods[string(kind)]

@@ -2,11 +2,8 @@ package doris
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 
-	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -51,23 +48,7 @@ func (a *asker) routes(ctx context.Context, o routeBackend) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	err := router.Route(ctx, o.at, o.member, o.what)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := a.seen[o.at.cluster.UID]
-	s.stale = true
-	s.changed++
-	if s.view.Refused = maps.Clone(s.view.Refused); s.view.Refused == nil {
-		s.view.Refused = map[string]string{}
-	}
-	if delete(s.view.Refused, o.key()); errors.Is(err, client.ErrRefused) {
-		s.view.Refused[o.key()], s.refusedAt = err.Error(), a.now()
-	}
-	a.seen[o.at.cluster.UID] = s
-	if err != nil {
-		return &plan.NotDoneError{Reason: err.Error()}
-	}
-	return nil
+	return a.told(o.at, o.key(), router.Route(ctx, o.at, o.member, o.what))
 }
 
 // Route implements Router.

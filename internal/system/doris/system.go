@@ -100,6 +100,8 @@ func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error 
 			return s.asker.changes(ctx, o)
 		case routeBackend:
 			return s.asker.routes(ctx, o)
+		case setBalance:
+			return s.asker.balances(ctx, o)
 		}
 	}
 	return fmt.Errorf("doris offers no operation %T", op)
