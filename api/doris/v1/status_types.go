@@ -113,6 +113,11 @@ type ComponentStatus struct {
 	// +optional
 	Rollout *RolloutProgress `json:"rollout,omitempty"`
 
+	// FollowerInstances are the Pods of the frontends that elect the master.
+	// +listType=set
+	// +optional
+	FollowerInstances []string `json:"followerInstances,omitempty"`
+
 	// ComponentCondition says in one word how the component is.
 	ComponentCondition ComponentCondition `json:"componentCondition"`
 }

@@ -292,6 +292,11 @@ func (in *ComponentStatus) DeepCopyInto(out *ComponentStatus) {
 		*out = new(RolloutProgress)
 		**out = **in
 	}
+	if in.FollowerInstances != nil {
+		in, out := &in.FollowerInstances, &out.FollowerInstances
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.ComponentCondition.DeepCopyInto(&out.ComponentCondition)
 }
 

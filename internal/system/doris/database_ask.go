@@ -102,9 +102,7 @@ func (p planner) interest() interest {
 			continue
 		}
 		fewer := set.Spec.Replicas != nil && *set.Spec.Replicas > wantedOf(p.dc, kind) && scaledBy(set) == ""
-		if kind == dorisv1.ComponentBE && p.scaleInPolicy(kind) == dorisv1.ScaleInDrop {
-			fewer = false // nothing happens until a person consents
-		}
+		fewer = fewer && !p.awaitsConsent(kind, set) // nothing happens before
 		in.strict = in.strict || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
 		in.moving = in.moving || in.strict || rollsOn(p, kind, set)
 	}
@@ -229,6 +227,8 @@ type changeMember struct {
 	together []client.Node
 	// drained lets a backend go only when it holds nothing.
 	drained bool
+	// followers is how many frontends have to be left that elect the master.
+	followers int
 }
 
 // Describe says what is done.
@@ -287,9 +287,13 @@ func (a *asker) changeIfNeeded(ctx context.Context, db Database, o changeMember)
 // call whose answer got lost.
 func (o changeMember) needed(now membersAnswer) (bool, error) {
 	key := o.member.String()
-	if o.change == client.DropObserver {
+	if o.change == client.DropObserver || o.change == client.DropFollower {
 		for i := range now.frontends {
-			if f := &now.frontends[i]; frontendAddress(f) == key {
+			switch f := &now.frontends[i]; {
+			case frontendAddress(f) != key:
+			case o.change == client.DropFollower:
+				return o.keepsQuorum(now, f)
+			default:
 				return observes(f)
 			}
 		}
@@ -314,7 +318,7 @@ func observes(f *client.Frontend) (bool, error) {
 // neededBy tells whether a backend that is registered is to be changed.
 func (o changeMember) neededBy(b *client.Backend) (bool, error) {
 	switch o.change {
-	case client.AddBackend, client.DropObserver:
+	case client.AddBackend, client.DropObserver, client.DropFollower:
 		return false, nil
 	case client.Decommission:
 		return !b.Decommissioned, nil

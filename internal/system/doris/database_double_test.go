@@ -36,6 +36,8 @@ type databaseDouble struct {
 	// strange are backends that are decommissioned by somebody else.
 	strange map[string]bool
 	nextID  int64
+	// prefers names the Pod that is elected where it answers.
+	prefers string
 	pending map[string]bool // Pods that do not register themselves
 	rollDouble
 }
@@ -175,6 +177,9 @@ func (d *databaseDouble) ChangeMember(_ context.Context, _ databaseAddress, chan
 func (d *databaseDouble) carryOut(change client.MemberChange, member client.Node) error {
 	pod := podOfHost(member.Host)
 	b := d.row(pod)
+	if change == client.DropFollower {
+		return d.dropFollower(member)
+	}
 	if change == client.DropObserver {
 		d.frontends = slices.DeleteFunc(d.frontends, func(f client.Frontend) bool { return f.Host == member.Host })
 		return nil
@@ -276,4 +281,32 @@ func (d *databaseDouble) moving() bool {
 func podOfHost(host string) string {
 	pod, _, _ := strings.Cut(host, ".")
 	return pod
+}
+
+// dropFollower takes one that votes out, as the master does: not itself, and only if
+// those that are left keep their majority.
+func (d *databaseDouble) dropFollower(member client.Node) error {
+	pod := podOfHost(member.Host)
+	if got := leaveRecords(d.world.set("doris-fe"), d.world.pods())[pod].Member; got != member.String() {
+		d.world.Errorf("%s is dropped without a record of it: %q", pod, got)
+	}
+	left, alive := 0, 0
+	for i := range d.frontends {
+		f := &d.frontends[i]
+		switch {
+		case f.Host == member.Host && f.IsMaster:
+			return errors.New("can not drop current master node")
+		case f.Host != member.Host && votes(f):
+			left++
+			alive += btoi(f.Alive)
+		}
+	}
+	if alive < left {
+		d.world.Errorf("%s is dropped while only %d of %d others answer", pod, alive, left)
+	}
+	if least := int(electionNumberOf(d.world.dc.Spec.FeSpec)); left < least {
+		d.world.Errorf("%s is dropped, and %d followers are left of %d", pod, left, least)
+	}
+	d.frontends = slices.DeleteFunc(d.frontends, func(f client.Frontend) bool { return f.Host == member.Host })
+	return nil
 }

@@ -31,6 +31,10 @@ type leaveRecord struct {
 	How dorisv1.ScaleInPolicy `json:"how"`
 	// Pod is the UID of the Pod that left.
 	Pod string `json:"pod,omitempty"`
+	// MovedFrom is the UID of the Pod that is replaced, or was last, so that it is
+	// master no longer, and Moves how many were.
+	MovedFrom string `json:"movedFrom,omitempty"`
+	Moves     int    `json:"moves,omitempty"`
 }
 
 // node is the member as it is named in statements.

@@ -169,7 +169,7 @@ func (p planner) barriers(c Component, missing []Missing) error {
 	if !closed && len(missing) == 0 {
 		return nil
 	}
-	if err := p.roll(); err != nil {
+	if err := p.rollUnlessSettling(); err != nil {
 		return err
 	}
 	if closed {

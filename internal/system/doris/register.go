@@ -108,6 +108,9 @@ func (p planner) reportMembers(kind dorisv1.ComponentType, before, now *dorisv1.
 		}
 		now.LeavingInstances = append(now.LeavingInstances, out)
 	}
+	if kind == dorisv1.ComponentFE {
+		now.FollowerInstances = p.followersOf(set, before)
+	}
 	if !slices.Contains(backendKinds, kind) {
 		return
 	}

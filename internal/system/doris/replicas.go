@@ -33,7 +33,7 @@ func (p planner) replicas(c Component) int32 {
 		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave by the spec alone; %d stay", set.Name, has, c.FullReplicas, has))
 	}
 	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {
-		return p.refuseShrink(c, set, plan.CauseUser, fmt.Sprintf("scaling in from %d to %d would take away frontends that elect the master: %d do (electionNumber), and only observers are taken out. %d stay", has, c.FullReplicas, electionNumberOf(p.dc.Spec.FeSpec), has))
+		return p.refuseShrink(c, set, plan.CauseUser, fmt.Sprintf("scaling in from %d to %d would take away frontends that elect the master: %d do (electionNumber). %d stay. Lower electionNumber as well, and followers are taken out once a person agrees", has, c.FullReplicas, electionNumberOf(p.dc.Spec.FeSpec), has))
 	}
 	if c.Type == dorisv1.ComponentBroker {
 		return c.FullReplicas // it holds nothing, and clients name the ones they use

@@ -74,6 +74,12 @@ func (d *databaseDouble) elects() {
 		d.frontends[i].IsMaster = false
 	}
 	for i := range d.frontends {
+		if f := &d.frontends[i]; f.Alive && votes(f) && podOfHost(f.Host) == d.prefers {
+			f.IsMaster = true
+			return
+		}
+	}
+	for i := range d.frontends {
 		if f := &d.frontends[i]; f.Alive && f.Role == "FOLLOWER" {
 			f.IsMaster = true
 			return

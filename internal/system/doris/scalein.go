@@ -23,6 +23,8 @@ type leaving struct {
 	waits []plan.Wait
 	// wrote are the components whose set gets a record by this plan.
 	wrote map[dorisv1.ComponentType]bool
+	// settling tells that a follower goes by this plan: nobody else does.
+	settling bool
 }
 
 func newLeaving() *leaving {
@@ -43,6 +45,8 @@ type scaling struct {
 	// leavers go, the highest ordinal first; stayers stay, and may have been on
 	// their way out.
 	leavers, stayers []leaver
+	// voters are those of leavers that elect the master.
+	voters []leaver
 	// records are what is to be remembered of members that leave.
 	records map[string]leaveRecord
 }
@@ -64,6 +68,7 @@ func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, wa
 		p.leave.pods[l.name] = true
 	}
 	slices.Reverse(s.leavers)
+	s.voters = p.voters(kind, s.leavers)
 	return s
 }
 
@@ -129,8 +134,10 @@ func (p planner) unheardOf(s *scaling) {
 }
 
 // asks tells whether a person has to agree that members leave: backends that go with
-// what they hold, and Pods that a set had when it was found.
-func (s *scaling) asks() bool { return s.effect() == plan.EffectDataLoss || s.found }
+// what they hold, followers, and Pods that a set had when it was found.
+func (s *scaling) asks() bool {
+	return s.effect() == plan.EffectDataLoss || s.found || len(s.voters) > 0
+}
 
 // autoscales tells whether an autoscaler chooses the number of Pods in the resource,
 // which is to be followed also where the set was found.
@@ -263,6 +270,8 @@ func (p planner) statements(s *scaling) bool {
 func (p planner) statement(s *scaling, l leaver) (message, refused string) {
 	o := changeMember{member: l.record.node()}
 	switch {
+	case l.frontend != nil && votes(l.frontend):
+		return p.takeOutFollower(s, l)
 	case l.frontend != nil:
 		o.change = client.DropObserver
 		return "", p.ask(l, o, "taken out of the database")
@@ -317,7 +326,7 @@ func stillThere(l leaver) string {
 func (s *scaling) how() string {
 	switch {
 	case s.kind == dorisv1.ComponentFE:
-		return "observers are dropped from the database, the highest ordinal first"
+		return "frontends are dropped from the database, observers first, then followers one after the other"
 	case s.kind == dorisv1.ComponentCN && !s.data:
 		return "compute nodes hold no data and are dropped from the database"
 	case s.policy == dorisv1.ScaleInDrop:
@@ -333,7 +342,11 @@ func (p planner) consented(s *scaling) bool {
 		Cause: plan.CauseUser, Effect: s.effect(), Reason: meta.ReasonUnsafeChange,
 		Message: podNames(s.leavers) + " are dropped with their tablets, as scaleInPolicy says; what has no other copy is lost",
 	}
-	if s.effect() != plan.EffectDataLoss {
+	switch {
+	case s.effect() == plan.EffectDataLoss:
+	case !s.found:
+		c.Message = p.sayFollowers(s)
+	default:
 		c.Cause, c.Reason = plan.CauseRevision, meta.ReasonTakenOver
 		c.Message = fmt.Sprintf("the set was made by another operator, and the number of its Pods is not ours: %s stay until a person accepts that they go. Then: %s", podNames(s.leavers), s.how())
 	}
@@ -345,7 +358,7 @@ func (p planner) consented(s *scaling) bool {
 // what a person has to see to first.
 func (p planner) rollThenWait() error {
 	if len(p.leave.wrote) == 0 {
-		if err := p.roll(); err != nil {
+		if err := p.rollUnlessSettling(); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func (p planner) staying(s *scaling) {
 			delete(s.records, l.name)
 			continue
 		case s.kind == dorisv1.ComponentFE:
-			p.observerComesBack(s, l)
+			p.frontendComesBack(s, l)
 			continue
 		case l.pod == nil || !ready(l.pod):
 			p.waits(s, meta.ReasonProgressing, l.name+" is made a member again when it is ready")

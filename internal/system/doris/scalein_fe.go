@@ -14,31 +14,9 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
-// unsafeObservers tells why frontends cannot be taken out. Only observers can: they
-// have no vote.
-func (p planner) unsafeObservers(s *scaling) string {
-	master := false
-	for i := range p.world.Database.Frontends {
-		master = master || p.world.Database.Frontends[i].IsMaster
-	}
-	if !master {
-		return "no frontend is master"
-	}
-	for _, l := range s.leavers {
-		switch {
-		case l.frontend == nil:
-		case l.frontend.IsMaster:
-			return l.name + " is the master"
-		case l.frontend.Role != "OBSERVER":
-			return fmt.Sprintf("%s is a %s, and only observers are taken out", l.name, strings.ToLower(l.frontend.Role))
-		}
-	}
-	return ""
-}
-
-// observerComesBack lets an observer that was dropped join anew: its Pod is made
+// frontendComesBack lets a frontend that was dropped join anew: its Pod is made
 // again, with its old metadata put aside.
-func (p planner) observerComesBack(s *scaling, l leaver) {
+func (p planner) frontendComesBack(s *scaling, l leaver) {
 	message := l.name + " is made again and joins anew"
 	p.waits(s, meta.ReasonProgressing, message)
 	if l.pod == nil || string(l.pod.UID) != s.records[l.name].Pod || l.pod.DeletionTimestamp != nil {

@@ -100,21 +100,6 @@ func TestObserversLeave(t *testing.T) {
 			t.Errorf("FullySupported is %q", got)
 		}
 	})
-	t.Run("nor those that the database calls followers, nor the master", func(t *testing.T) {
-		for role, says := range map[string]string{"FOLLOWER": "doris-fe-4 is a follower", "MASTER": "doris-fe-4 is the master"} {
-			w := memberCluster(t, fiveByOne)
-			w.db.frontends[4].Role = "FOLLOWER"
-			if role == "MASTER" {
-				w.db.frontends[0].IsMaster, w.db.frontends[4].IsMaster = false, true
-			}
-			w.frontendsWanted(3)
-			w.lives()
-			w.statements(t)
-			if got := condition(w.dc, meta.ConditionReconciling); !strings.Contains(got, says) {
-				t.Errorf("Reconciling is %q", got)
-			}
-		}
-	})
 	t.Run("killed at every step", func(t *testing.T) {
 		kills := 0
 		for n := 1; ; n++ {

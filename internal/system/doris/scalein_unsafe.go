@@ -16,7 +16,7 @@ func (p planner) unsafe(s *scaling) string {
 	}
 	switch {
 	case s.kind == dorisv1.ComponentFE:
-		return p.unsafeObservers(s)
+		return p.unsafeFrontends(s)
 	case s.policy == dorisv1.ScaleInDrop:
 		return ""
 	}

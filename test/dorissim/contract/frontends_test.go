@@ -171,6 +171,23 @@ func TestADroppedFrontendEnds(t *testing.T) {
 	exec(t, m, "create database with_two_of_two")
 }
 
+func TestAFollowerThatIsNeededForTheMajorityIsNotDropped(t *testing.T) {
+	c := start(t, 3, 0)
+	m := master(t, c, c.FEs[0])
+	rest := others(c, m)
+	must(t, rest[0].Stop())
+	eventually(t, "it is seen dead", func() bool {
+		return value(rows(t, m, "show frontends"), "EditLogPort", fmt.Sprint(rest[0].EditLogPort), "Alive") == "false"
+	})
+	err := tryExec(m, fmt.Sprintf("ALTER SYSTEM DROP FOLLOWER %q", rest[1].Addr()))
+	if err == nil || !strings.Contains(err.Error(), "quorum requirements are not met") {
+		t.Errorf("one of two that answer: %v", err)
+	}
+	exec(t, m, fmt.Sprintf("ALTER SYSTEM DROP FOLLOWER %q", rest[0].Addr())) // the dead one may go
+	exec(t, m, fmt.Sprintf("ALTER SYSTEM DROP FOLLOWER %q", rest[1].Addr()))
+	exec(t, m, "create database with_one_of_one")
+}
+
 func TestFrontendsThatAreNotThereCannotBeDropped(t *testing.T) {
 	c := start(t, 1, 0)
 	for _, statement := range []string{

@@ -59,6 +59,9 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 	case sqlparse.AddObserver:
 		return state.AddFrontend(meta.Observer, addr)
 	case sqlparse.DropFollower:
+		if err := s.node.mayLose(state, addr); err != nil {
+			return err
+		}
 		return state.DropFrontend(meta.Follower, addr, s.node.self)
 	case sqlparse.DropObserver:
 		return state.DropFrontend(meta.Observer, addr, s.node.self)
@@ -79,6 +82,30 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 		return state.ModifyBackend(addr, st.Properties)
 	}
 	return fmt.Errorf("unsupported operation %s", st.Op)
+}
+
+// mayLose refuses to drop a follower that answers where those that answer then are no
+// more than the majority that would be needed.
+func (n *Node) mayLose(state *meta.State, addr string) error {
+	known := n.frontendStatus()
+	followers, alive := 0, 0
+	for _, f := range state.Frontends {
+		if f.Role != meta.Follower {
+			continue
+		}
+		followers++
+		if known[f.Addr()].Alive {
+			alive++
+		}
+	}
+	if f, ok := state.Frontend(addr); !ok || f.Role != meta.Follower || !known[addr].Alive {
+		return nil
+	}
+	if majority := (followers-1)/2 + 1; majority+1 > alive {
+		return fmt.Errorf("Unable to drop this alive follower, because the quorum requirements are not met after this command execution. "+ //nolint:staticcheck // the text is the server's
+			"Current num alive followers %d, num followers %d, majority after execution %d", alive, followers, majority)
+	}
+	return nil
 }
 
 func (s *session) account(statement sqlparse.Statement) (*answer, error) {

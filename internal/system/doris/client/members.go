@@ -49,6 +49,7 @@ const (
 	// a statement that only answers that it is not meant.
 	ForceDropBackend MemberChange = "DROPP BACKEND"
 	DropObserver     MemberChange = "DROP OBSERVER"
+	DropFollower     MemberChange = "DROP FOLLOWER"
 )
 
 // statements that do not begin with ALTER SYSTEM.
