@@ -128,6 +128,10 @@ const (
 	// ReasonAccessDenied says that the data system refused the credentials.
 	ReasonAccessDenied = "AccessDenied"
 
+	// ReasonCertificateNotAccepted says that a certificate of the data system, or that
+	// of the operator, is not accepted by the other side.
+	ReasonCertificateNotAccepted = "CertificateNotAccepted"
+
 	// ReasonApplyFailed says that the API server refused or failed a write.
 	ReasonApplyFailed = "ApplyFailed"
 

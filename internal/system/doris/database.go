@@ -155,6 +155,16 @@ type databaseAddress struct {
 	// account is the version of the Secret that names the account.
 	account   string
 	frontends []client.Node
+	// tls is how they are asked over TLS; nil where they speak none.
+	tls *encryption
+}
+
+// secrets are the versions of the Secrets that it is asked with.
+func (at databaseAddress) secrets() string {
+	if at.tls == nil {
+		return at.account
+	}
+	return at.account + " " + at.tls.versions
 }
 
 // database is where the database is asked, or why it cannot be.
@@ -173,9 +183,7 @@ func (p planner) database() (at databaseAddress, reason, message string) {
 	if !known {
 		return at, meta.ReasonProgressing, "the frontends are not there yet"
 	}
-	if speaksTLS(dorisv1.ComponentFE, recorded) {
-		return at, meta.ReasonNotSupportedYet, "fe.conf has enable_tls = true, and the database is not asked over TLS yet"
-	}
+	at.tls = p.encryptionOf(dorisv1.ComponentFE, recorded)
 	pods := p.world.Pods[string(dorisv1.ComponentFE)]
 	for i := range pods {
 		if ready(&pods[i]) && pods[i].Status.PodIP != "" {

@@ -83,7 +83,9 @@ func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, 
 		w.Database = &DatabaseView{Reason: reason, Message: message}
 		return
 	}
-	view := s.asker.look(ctx, database, at, p.interest())
+	in := p.interest()
+	in.about += at.secrets() // another one may mend what was refused
+	view := s.asker.look(ctx, database, at, in)
 	w.Database = &view
 }
 
@@ -202,6 +204,9 @@ func (in interest) of(ctx context.Context, db Database, at databaseAddress) (ans
 func unanswered(err error) (reason, message string) {
 	if errors.Is(err, client.ErrDenied) {
 		return meta.ReasonAccessDenied, err.Error()
+	}
+	if errors.Is(err, client.ErrUntrusted) {
+		return meta.ReasonCertificateNotAccepted, err.Error()
 	}
 	return meta.ReasonCannotReachSystem, err.Error()
 }

@@ -18,6 +18,8 @@ type accounts struct {
 	known map[types.UID]keptAccount
 	// masters are the frontends that were master, which are asked first.
 	masters map[types.UID]client.Node
+	// encrypted are the settings of encrypted connections.
+	encrypted map[tlsKey]keptTLS
 }
 
 type keptAccount struct {
@@ -54,7 +56,11 @@ func (r reached) master(ctx context.Context, at databaseAddress) (*client.Doris,
 	if err != nil {
 		return nil, client.Node{}, nil, err
 	}
-	doris := client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout})
+	opt, err := r.encrypted(ctx, at.cluster, at.tls, r.options(account))
+	if err != nil {
+		return nil, client.Node{}, nil, err
+	}
+	doris := client.New(opt)
 	candidates := at.frontends
 	r.accounts.mu.Lock()
 	if was, known := r.accounts.masters[at.cluster.UID]; known {

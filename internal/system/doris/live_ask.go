@@ -13,7 +13,6 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
-	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
 )
 
@@ -31,6 +30,8 @@ type nodeAddress struct {
 	uid         types.UID
 	host        string
 	query, http int32
+	// tls is how it is asked over TLS; nil where it speaks none.
+	tls *encryption
 }
 
 // Nodes speaks to the nodes of clusters. Errors hold no secret.
@@ -201,9 +202,7 @@ func endOf(err error) string {
 // unheardOf says why a node said nothing.
 func unheardOf(start string, err error) NodeReport {
 	r := NodeReport{Start: start, Reason: meta.ReasonCannotReachSystem, Message: err.Error()}
-	if errors.Is(err, client.ErrDenied) {
-		r.Reason = meta.ReasonAccessDenied
-	}
+	r.Reason, _ = unanswered(err)
 	return r
 }
 

@@ -221,15 +221,6 @@ func (p planner) refuseSettings(file settingsFile, j judgement) {
 	}
 }
 
-// speaksTLS tells whether the nodes of a component are asked by TLS, which is
-// not done yet.
-func speaksTLS(kind dorisv1.ComponentType, recorded accepted) bool {
-	if kind == dorisv1.ComponentFE {
-		return recorded.Frontend.TLS != nil
-	}
-	return recorded.Backend.TLS != nil
-}
-
 // policyFor is what a changed file leads to for a component. One whose nodes
 // cannot be asked gets no more than a person accepts.
 func (p planner) policyFor(kind dorisv1.ComponentType, recorded accepted) dorisv1.ConfigUpdatePolicy {
@@ -237,11 +228,10 @@ func (p planner) policyFor(kind dorisv1.ComponentType, recorded accepted) dorisv
 	if policy == dorisv1.ConfigUpdateAuto && kind == dorisv1.ComponentBroker {
 		return dorisv1.ConfigUpdateRestart // it reads its file when it starts, and never else
 	}
-	if policy == dorisv1.ConfigUpdateAuto && speaksTLS(kind, recorded) {
-		_, key := fileFor(kind)
+	if e := p.encryptionOf(kind, recorded); policy == dorisv1.ConfigUpdateAuto && e != nil && e.problem != "" {
 		p.build.Find(plan.Finding{
-			Severity: plan.Unsupported, Field: "spec.configUpdatePolicy", Reason: meta.ReasonNotSupportedYet,
-			Message: fmt.Sprintf("%s has enable_tls = true, and nodes are not asked over TLS yet: a changed file is held until a person accepts, as under Manual", key),
+			Severity: plan.Unsupported, Field: "spec.configUpdatePolicy", Reason: meta.ReasonMissingReference,
+			Message: e.problem + ". Until then a changed file is held until a person accepts, as under Manual",
 		})
 		return dorisv1.ConfigUpdateManual
 	}

@@ -42,7 +42,7 @@ type reached struct {
 // needs one, or whenever its Secret is another one, so that a rotated password is
 // followed.
 func NewNodes(dial Dial, secret SecretReader) Nodes {
-	return reached{dial: dial, secret: secret, accounts: &accounts{known: map[types.UID]keptAccount{}, masters: map[types.UID]client.Node{}}}
+	return reached{dial: dial, secret: secret, accounts: &accounts{known: map[types.UID]keptAccount{}, masters: map[types.UID]client.Node{}, encrypted: map[tlsKey]keptTLS{}}}
 }
 
 // Settings implements Nodes.
@@ -101,7 +101,11 @@ func (r reached) setFrontend(ctx context.Context, at nodeAddress, c setting.Chan
 // backend asks a backend without an account first: few want one, and a password
 // that is not needed is not sent.
 func (r reached) backend(ctx context.Context, at nodeAddress, do func(*client.Doris) error) error {
-	err := do(client.New(client.Options{Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout}))
+	opt, err := r.encrypted(ctx, at.cluster, at.tls, r.options(client.Credentials{}))
+	if err != nil {
+		return err
+	}
+	err = do(client.New(opt))
 	if !errors.Is(err, client.ErrDenied) {
 		return err
 	}
@@ -117,7 +121,16 @@ func (r reached) withAccount(ctx context.Context, at nodeAddress) (*client.Doris
 	if err != nil {
 		return nil, err
 	}
-	return client.New(client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout}), nil
+	opt, err := r.encrypted(ctx, at.cluster, at.tls, r.options(account))
+	if err != nil {
+		return nil, err
+	}
+	return client.New(opt), nil
+}
+
+// options are those of one call.
+func (r reached) options(account client.Credentials) client.Options {
+	return client.Options{Credentials: account, Dial: r.dial, ConnectTimeout: connectTimeout, CallTimeout: callTimeout}
 }
 
 // account is whom the operator logs in as: the account of the Secret that the

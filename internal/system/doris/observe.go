@@ -43,6 +43,8 @@ type World struct {
 	ConfigMaps map[string]*corev1.ConfigMap
 	// Secrets that the spec names, and whether they exist.
 	Secrets map[string]bool
+	// Versions are those of them that exist.
+	Versions map[string]string
 	// Claims that the spec names; nil for one that does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
 	// Revisions are the ControllerRevisions of each set; nil unless they were asked
@@ -107,7 +109,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		StatefulSets: map[string]*appsv1.StatefulSet{}, Services: map[string]*corev1.Service{},
 		OwnMaps: map[string]*corev1.ConfigMap{}, OwnSecrets: map[string]*corev1.Secret{},
 		Autoscalers: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
-		Pods:        map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{},
+		Pods:        map[string][]corev1.Pod{}, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]bool{}, Versions: map[string]string{},
 		Claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
 	if err := observeOwned(ctx, r, dc, w); err != nil {
@@ -145,9 +147,12 @@ func observeReferences(ctx context.Context, r observe.Reader, dc *dorisv1.DorisC
 		if err != nil {
 			return err
 		}
-		w.Secrets[name] = secret != nil
-		if secret != nil && name == dc.Spec.AuthSecret {
-			w.Account = string(secret.UID) + " " + secret.ResourceVersion
+		if w.Secrets[name] = secret != nil; secret == nil {
+			continue
+		}
+		w.Versions[name] = string(secret.UID) + " " + secret.ResourceVersion
+		if name == dc.Spec.AuthSecret {
+			w.Account = w.Versions[name]
 		}
 	}
 	for _, name := range refs.Claims {

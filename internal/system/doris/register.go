@@ -136,7 +136,7 @@ func (p planner) membersCondition(extra map[string]status.Verdict) {
 	case db == nil:
 		return
 	case !db.Known:
-		if db.Reason == meta.ReasonAccessDenied {
+		if db.Reason == meta.ReasonAccessDenied || db.Reason == meta.ReasonCertificateNotAccepted {
 			extra[meta.ConditionMembersRegistered] = status.Verdict{Reason: db.Reason, Message: "the members of the database cannot be seen: " + db.Message}
 		}
 		return

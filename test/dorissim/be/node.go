@@ -8,6 +8,7 @@ package be
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,6 +98,10 @@ func Open(opt Options) (*Node, error) {
 		killed:    make(chan struct{}),
 		listeners: map[string]net.Listener{},
 	}
+	encrypted, err := values.TLS()
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range ports {
 		addr := net.JoinHostPort(opt.Bind, strconv.Itoa(values.Int(p.key, p.def)))
 		l, err := net.Listen("tcp", addr)
@@ -104,7 +109,9 @@ func Open(opt Options) (*Node, error) {
 			n.closeListeners()
 			return nil, fmt.Errorf("listen on %s: %w", p.key, err)
 		}
-		n.listeners[p.key] = l
+		if n.listeners[p.key] = l; p.key == "webserver_port" && encrypted != nil {
+			n.listeners[p.key] = tls.NewListener(l, encrypted)
+		}
 	}
 	return n, nil
 }

@@ -42,8 +42,14 @@ func (s *session) alterSystem(st sqlparse.AlterSystem) (*answer, error) {
 	if err := s.must("Node_priv"); err != nil {
 		return nil, err
 	}
+	known := s.node.frontendStatus() // not from within the change, which holds a lock
 	return s.propose(func(state *meta.State) error {
 		for _, addr := range st.Addrs {
+			if st.Op == sqlparse.DropFollower {
+				if err := mayLose(state, known, addr); err != nil {
+					return err
+				}
+			}
 			if err := s.alterNode(state, st, addr); err != nil {
 				return err
 			}
@@ -59,9 +65,6 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 	case sqlparse.AddObserver:
 		return state.AddFrontend(meta.Observer, addr)
 	case sqlparse.DropFollower:
-		if err := s.node.mayLose(state, addr); err != nil {
-			return err
-		}
 		return state.DropFrontend(meta.Follower, addr, s.node.self)
 	case sqlparse.DropObserver:
 		return state.DropFrontend(meta.Observer, addr, s.node.self)
@@ -86,8 +89,7 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 
 // mayLose refuses to drop a follower that answers where those that answer then are no
 // more than the majority that would be needed.
-func (n *Node) mayLose(state *meta.State, addr string) error {
-	known := n.frontendStatus()
+func mayLose(state *meta.State, known map[string]FrontendStatus, addr string) error {
 	followers, alive := 0, 0
 	for _, f := range state.Frontends {
 		if f.Role != meta.Follower {

@@ -8,6 +8,7 @@ package fe
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -179,9 +180,19 @@ func (n *Node) openPorts(ctx context.Context, wg *sync.WaitGroup) error {
 			return err
 		}
 	}
+	encrypted, err := n.values.TLS()
+	if err != nil {
+		return err
+	}
+	if encrypted != nil {
+		n.mu.Lock()
+		n.listeners["http_port"] = tls.NewListener(n.listeners["http_port"], encrypted)
+		n.mu.Unlock()
+	}
 	n.serveHTTP(ctx, wg, "http_port", n.opt.Faults.Wrap(n.webHandler()))
 	n.serveHTTP(ctx, wg, "rpc_port", n.rpcHandler())
 	n.sql = n.sqlServer()
+	n.sql.TLS, n.sql.OnlyTLS = encrypted, encrypted != nil
 	wg.Go(func() {
 		if err := n.opt.Faults.Accept(ctx, n.listeners["query_port"], func(c net.Conn) { n.serveSQL(ctx, c) }); err != nil {
 			n.opt.Log.Error("serve SQL", "error", err)

@@ -40,6 +40,8 @@ type Server struct {
 	// TLS offers encryption to clients that ask for it; nil offers none. A client that does not ask is let in without
 	// it, as by Doris.
 	TLS *tls.Config
+	// OnlyTLS turns away who does not ask.
+	OnlyTLS bool
 	// Open begins a session once the user has been let in.
 	Open func(user, host string, id uint32) Session
 }
@@ -143,8 +145,12 @@ func (c *conn) handshake(nc net.Conn, id uint32) (Session, error) {
 // readLogin returns the client's login packet, after what it may want to do first.
 func (c *conn) readLogin(nc net.Conn) ([]byte, error) {
 	data, err := c.ReadPacket()
-	if err == nil && c.server.TLS != nil && asksForTLS(data) {
+	switch {
+	case err != nil || c.server.TLS == nil:
+	case asksForTLS(data):
 		return c.encrypt(nc)
+	case c.server.OnlyTLS:
+		return nil, mysql.NewError(mysql.ER_HANDSHAKE_ERROR, "this frontend speaks TLS only")
 	}
 	return data, err
 }

@@ -69,6 +69,10 @@ type Options struct {
 	// TLS makes SQL connections encrypted. A server that offers no encryption
 	// is refused then. See TLSConfig.
 	TLS *tls.Config
+	// ServerNames are the names of which a node's certificate has to be for one; nil, or
+	// none, means its host. One that ends in a dot is completed by the domain of the
+	// cluster.
+	ServerNames func(at Node) []string
 	// HTTPS makes HTTP calls encrypted, with the settings of TLS.
 	HTTPS bool
 	// ConnectTimeout bounds the opening of a connection; zero means 5 s.

@@ -25,6 +25,9 @@ var (
 	// ErrDenied: the node does not accept the account, or the account may not do
 	// this.
 	ErrDenied = errors.New("access denied")
+	// ErrUntrusted: the certificate of the node, or that of this client, is not
+	// accepted by the other side.
+	ErrUntrusted = errors.New("certificate not accepted")
 	// ErrRefused: the node answered that it does not do it.
 	ErrRefused = errors.New("refused")
 	// ErrAnswer: the node's answer cannot be understood.

@@ -42,6 +42,10 @@ func (d *Doris) call(ctx context.Context, at Node, r request) ([]byte, error) {
 		err = u.Err
 	}
 	e.Text = d.say(err.Error(), r.secrets)
+	if e.Kind == ErrUnreachable && untrusted(err) { //nolint:errorlint // a field of ours, never wrapped
+		e.Kind = ErrUntrusted
+		return nil, e
+	}
 	if e.Kind == ErrUnreachable { //nolint:errorlint // a field of ours, never wrapped
 		if e.over = timeoutOf(ctx, err); e.over != nil {
 			e.Text = ""
@@ -63,7 +67,7 @@ func (d *Doris) exchange(ctx context.Context, at Node, r request, e *Error) ([]b
 	if c := d.opt.Credentials; c.User != "" {
 		req.SetBasicAuth(c.User, c.Password)
 	}
-	transport := d.transport()
+	transport := d.transport(at)
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the account is for the node that was named
@@ -107,15 +111,13 @@ func refusal(resp *http.Response, e *Error) error {
 }
 
 // transport is for one call; connections are not kept.
-func (d *Doris) transport() *http.Transport {
+func (d *Doris) transport(at Node) *http.Transport {
 	t := &http.Transport{
 		DialContext: d.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16,
 		TLSHandshakeTimeout: d.opt.ConnectTimeout,
 		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 is what nodes speak
 	}
-	if d.opt.TLS != nil {
-		t.TLSClientConfig = d.opt.TLS.Clone()
-	}
+	t.TLSClientConfig = d.tlsFor(at)
 	return t
 }
 

@@ -56,7 +56,7 @@ func (d *Doris) config(at Node) *mysql.Config {
 	c.User, c.Passwd = d.opt.Credentials.User, d.opt.Credentials.Password
 	c.Net, c.Addr = "tcp", at.String()
 	c.DialFunc = d.dial
-	c.TLS = d.opt.TLS
+	c.TLS = d.tlsFor(at)
 	c.Timeout = d.opt.ConnectTimeout
 	// The context ends the call; these are a second net, which must not tear first.
 	c.ReadTimeout, c.WriteTimeout = 2*d.opt.CallTimeout, 2*d.opt.CallTimeout
@@ -141,6 +141,8 @@ func (d *Doris) sqlError(ctx context.Context, e *Error, err error, secrets []str
 	case errors.Is(err, mysql.ErrNativePassword), errors.Is(err, mysql.ErrCleartextPassword), errors.Is(err, mysql.ErrOldPassword),
 		errors.Is(err, mysql.ErrUnknownPlugin):
 		e.Kind = ErrDenied
+	case untrusted(err):
+		e.Kind = ErrUntrusted
 	default:
 		e.Kind = ErrUnreachable
 		if e.over = timeoutOf(ctx, err); e.over != nil {
