@@ -21,6 +21,8 @@ type DatabaseView struct {
 	Known     bool
 	Frontends []client.Frontend
 	Backends  []client.Backend
+	// Brokers are listed in a cluster that has some.
+	Brokers []client.Broker
 	// Health of the tablets, where members are to leave.
 	Health client.TabletHealth
 	// Balancing is what the settings of the master are that stop the balancing of
@@ -157,6 +159,8 @@ type databaseAddress struct {
 	frontends []client.Node
 	// tls is how they are asked over TLS; nil where they speak none.
 	tls *encryption
+	// brokers tells that it is asked for its brokers as well.
+	brokers bool
 }
 
 // secrets are the versions of the Secrets that it is asked with.
@@ -169,7 +173,7 @@ func (at databaseAddress) secrets() string {
 
 // database is where the database is asked, or why it cannot be.
 func (p planner) database() (at databaseAddress, reason, message string) {
-	at = databaseAddress{cluster: p.dc, account: p.world.Account}
+	at = databaseAddress{cluster: p.dc, account: p.world.Account, brokers: p.asksBrokers()}
 	if p.dc.Spec.FeSpec == nil {
 		if p.dc.Spec.BeSpec != nil {
 			hosts, port := externalFrontends(&p.dc.Spec.BeSpec.BaseSpec)

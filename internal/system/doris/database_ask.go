@@ -26,6 +26,7 @@ const databaseTimeout = 10 * time.Second
 type membersAnswer struct {
 	frontends []client.Frontend
 	backends  []client.Backend
+	brokers   []client.Broker
 	health    client.TabletHealth
 }
 
@@ -172,7 +173,7 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 	defer a.mu.Unlock()
 	last := a.seen[at.cluster.UID]
 	s := sighting{about: in.about, health: in.health, balancing: in.balancing, strict: in.strict, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before}
-	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Health: answer.health, Balancing: moves, At: a.now()}
+	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Brokers: answer.brokers, Health: answer.health, Balancing: moves, At: a.now()}
 	if err != nil {
 		s.view.Reason, s.view.Message = unanswered(err)
 	}
@@ -292,6 +293,9 @@ func (a *asker) changeIfNeeded(ctx context.Context, db Database, o changeMember)
 // call whose answer got lost.
 func (o changeMember) needed(now membersAnswer) (bool, error) {
 	key := o.member.String()
+	if o.change.OfBroker() {
+		return o.brokerNeeded(now), nil
+	}
 	if o.change == client.DropObserver || o.change == client.DropFollower {
 		for i := range now.frontends {
 			switch f := &now.frontends[i]; {

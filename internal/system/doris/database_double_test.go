@@ -19,6 +19,7 @@ type databaseDouble struct {
 	world        *world
 	frontends    []client.Frontend
 	backends     []client.Backend
+	brokers      []client.Broker
 	registered   map[string]bool // UIDs of Pods that have registered themselves
 	// keep leaves drained backends in the list; stuck moves no tablet.
 	keep, stuck bool
@@ -75,6 +76,12 @@ func (d *databaseDouble) goesOn() {
 
 func (d *databaseDouble) registers(pod string) {
 	host := hostOf(pod)
+	if strings.Contains(pod, "-broker-") {
+		if !slices.ContainsFunc(d.brokers, func(b client.Broker) bool { return b.Host == host }) {
+			d.brokers = append(d.brokers, client.Broker{Name: "broker001", Host: host, Port: 8000, Alive: true})
+		}
+		return
+	}
 	if strings.Contains(pod, "-fe-") {
 		if slices.ContainsFunc(d.frontends, func(f client.Frontend) bool { return f.Host == host }) {
 			return
@@ -142,7 +149,7 @@ func (d *databaseDouble) Members(_ context.Context, at databaseAddress, health b
 	if health && d.plain {
 		return membersAnswer{}, &client.Error{Op: "show the health of tablets", Kind: client.ErrDenied}
 	}
-	return membersAnswer{frontends: slices.Clone(d.frontends), backends: slices.Clone(d.backends), health: client.TabletHealth{ReplicaMissing: &d.unhealthy}}, nil
+	return membersAnswer{frontends: slices.Clone(d.frontends), backends: slices.Clone(d.backends), brokers: slices.Clone(d.brokers), health: client.TabletHealth{ReplicaMissing: &d.unhealthy}}, nil
 }
 
 func (d *databaseDouble) MayDecommission(_ context.Context, _ databaseAddress, members []client.Node) error {
@@ -177,6 +184,10 @@ func (d *databaseDouble) ChangeMember(_ context.Context, _ databaseAddress, chan
 func (d *databaseDouble) carryOut(change client.MemberChange, member client.Node) error {
 	pod := podOfHost(member.Host)
 	b := d.row(pod)
+	if change.OfBroker() {
+		d.brokers = slices.DeleteFunc(d.brokers, func(b client.Broker) bool { return b.Host == member.Host })
+		return nil
+	}
 	if change == client.DropFollower {
 		return d.dropFollower(member)
 	}

@@ -86,6 +86,11 @@ func (r reached) Members(ctx context.Context, at databaseAddress, health bool) (
 		return membersAnswer{}, err
 	}
 	answer := membersAnswer{frontends: frontends}
+	if at.brokers {
+		if answer.brokers, err = doris.Brokers(ctx, node); err != nil {
+			return answer, err
+		}
+	}
 	if answer.backends, err = doris.Backends(ctx, node); err != nil || !health {
 		return answer, err
 	}

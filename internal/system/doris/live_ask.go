@@ -13,6 +13,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
 )
 
@@ -191,7 +192,7 @@ func endOf(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, client.ErrDenied):
+	case errors.Is(err, client.ErrDenied), errors.Is(err, client.ErrUntrusted):
 		return "denied"
 	case errors.Is(err, client.ErrRefused):
 		return "refused"
@@ -201,9 +202,8 @@ func endOf(err error) string {
 
 // unheardOf says why a node said nothing.
 func unheardOf(start string, err error) NodeReport {
-	r := NodeReport{Start: start, Reason: meta.ReasonCannotReachSystem, Message: err.Error()}
-	r.Reason, _ = unanswered(err)
-	return r
+	reason, message := unanswered(err)
+	return NodeReport{Start: start, Reason: reason, Message: message}
 }
 
 // setSettings sets settings in one running process.

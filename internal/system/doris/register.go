@@ -150,6 +150,7 @@ func (p planner) membersCondition(extra map[string]status.Verdict) {
 		}
 		parts = append(parts, p.orphans(kind)...)
 	}
+	parts = append(parts, p.brokersLeft()...)
 	if len(parts) > 0 {
 		extra[meta.ConditionMembersRegistered] = status.Verdict{Reason: reason, Message: strings.Join(parts, "; ")}
 	}

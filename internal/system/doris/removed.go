@@ -42,6 +42,9 @@ func (p planner) removed() {
 
 // remove takes the set of a component away when its members are out.
 func (p planner) remove(c dorisv1.ComponentType, set *appsv1.StatefulSet) {
+	if c == dorisv1.ComponentBroker && set.DeletionTimestamp == nil && !p.brokersOut(set) {
+		return
+	}
 	if c != dorisv1.ComponentBroker && set.Spec.Replicas != nil && *set.Spec.Replicas > 0 && p.scaleIn(c, set, 0) > 0 {
 		return
 	}

@@ -188,6 +188,27 @@ func TestAFollowerThatIsNeededForTheMajorityIsNotDropped(t *testing.T) {
 	exec(t, m, "create database with_one_of_one")
 }
 
+func TestBrokersAreRegistered(t *testing.T) {
+	c := start(t, 1, 0)
+	f := c.FEs[0]
+	exec(t, f, fmt.Sprintf(`ALTER SYSTEM ADD BROKER broker001 "127.0.0.1:%d"`, f.RPC))
+	exec(t, f, `ALTER SYSTEM ADD BROKER broker001 "127.0.0.1:1"`)
+	if err := tryExec(f, `ALTER SYSTEM ADD BROKER broker001 "127.0.0.1:1"`); err == nil {
+		t.Error("one broker twice")
+	}
+	rs := rows(t, f, "show broker")
+	if len(rs) != 2 || value(rs, "Port", "1", "Alive") != "false" || value(rs, "Port", fmt.Sprint(f.RPC), "Alive") != "true" {
+		t.Errorf("brokers are %v", rs)
+	}
+	exec(t, f, "ALTER SYSTEM DROP BROKER `broker001` \"127.0.0.1:1\"")
+	if err := tryExec(f, `ALTER SYSTEM DROP BROKER broker001 "127.0.0.1:1"`); err == nil {
+		t.Error("dropped twice")
+	}
+	if rs := rows(t, f, "show broker"); len(rs) != 1 {
+		t.Errorf("brokers are %v", rs)
+	}
+}
+
 func TestFrontendsThatAreNotThereCannotBeDropped(t *testing.T) {
 	c := start(t, 1, 0)
 	for _, statement := range []string{

@@ -81,6 +81,10 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 		return state.Decommission(addr, true)
 	case sqlparse.CancelDecommiss:
 		return state.Decommission(addr, false)
+	case sqlparse.AddBroker:
+		return state.AddBroker(st.Name, addr)
+	case sqlparse.DropBroker:
+		return state.DropBroker(st.Name, addr)
 	case sqlparse.ModifyBackend:
 		return state.ModifyBackend(addr, st.Properties)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"path"
 	"sort"
 	"strconv"
@@ -23,6 +24,8 @@ func (s *session) show(st sqlparse.Show) (*answer, error) {
 		return s.operators(s.showFrontends)
 	case "BACKENDS":
 		return s.operators(s.showBackends)
+	case "BROKER":
+		return s.operators(s.showBrokers)
 	case "PROC":
 		return s.operators(func() *answer { return s.proc(st.Arg) })
 	case "ALL GRANTS":
@@ -157,6 +160,25 @@ func (s *session) showFrontends() *answer {
 	}
 	return a
 }
+
+// showBrokers tries to reach each broker, since nothing here sends heartbeats to them.
+func (s *session) showBrokers() *answer {
+	a := table("Name", "Host", "Port", "Alive", "LastStartTime", "LastUpdateTime", "ErrMsg")
+	dialer := net.Dialer{Timeout: brokerPatience}
+	for _, b := range s.node.quorum.View().Brokers {
+		alive, text := true, ""
+		if c, err := dialer.DialContext(s.ctx, "tcp", b.Addr()); err != nil {
+			alive, text = false, err.Error()
+		} else {
+			_ = c.Close()
+		}
+		a.row(b.Name, b.Host, itoa(b.Port), fmt.Sprint(alive), "", "", text)
+	}
+	return a
+}
+
+// brokerPatience bounds the reaching of a broker.
+const brokerPatience = 300 * time.Millisecond
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -48,6 +48,15 @@ type Backend struct {
 // Addr is the backend's identity.
 func (b Backend) Addr() string { return Addr(b.Host, b.HeartbeatPort) }
 
+// Broker reads files of other systems; many may have one name.
+type Broker struct {
+	Name, Host string
+	Port       int
+}
+
+// Addr is the broker's identity beside its name.
+func (b Broker) Addr() string { return Addr(b.Host, b.Port) }
+
 // User is an account.
 type User struct {
 	Name string
@@ -96,6 +105,7 @@ type State struct {
 	NextID        int64
 	Frontends     []Frontend
 	Backends      []Backend
+	Brokers       []Broker `json:",omitempty"`
 	Users         map[string]*User
 	Databases     map[string]*Database
 }

@@ -64,6 +64,8 @@ var nodeOps = []struct {
 	{[]string{"DROPP", "BACKEND"}, ForceDropBackend},
 	{[]string{"DECOMMISSION", "BACKEND"}, Decommission},
 	{[]string{"MODIFY", "BACKEND"}, ModifyBackend},
+	{[]string{"ADD", "BROKER"}, AddBroker},
+	{[]string{"DROP", "BROKER"}, DropBroker},
 }
 
 func (p *parser) alter() (Statement, error) {
@@ -85,6 +87,13 @@ func (p *parser) alter() (Statement, error) {
 }
 
 func (p *parser) nodes(op NodeOp) (Statement, error) {
+	name := ""
+	if op == AddBroker || op == DropBroker {
+		var err error
+		if name, err = p.name(); err != nil {
+			return nil, err
+		}
+	}
 	addrs, err := list(p, p.text)
 	if err != nil {
 		return nil, err
@@ -94,7 +103,7 @@ func (p *parser) nodes(op NodeOp) (Statement, error) {
 			return nil, p.fail("one frontend per statement")
 		}
 	}
-	s := AlterSystem{Op: op, Addrs: addrs}
+	s := AlterSystem{Op: op, Addrs: addrs, Name: name}
 	if op == ModifyBackend {
 		if err := p.wantWords("SET"); err != nil {
 			return nil, err

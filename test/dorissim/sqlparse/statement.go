@@ -25,6 +25,8 @@ const (
 	Decommission     NodeOp = "DECOMMISSION BACKEND"
 	CancelDecommiss  NodeOp = "CANCEL DECOMMISSION BACKEND"
 	ModifyBackend    NodeOp = "MODIFY BACKEND"
+	AddBroker        NodeOp = "ADD BROKER"
+	DropBroker       NodeOp = "DROP BROKER"
 )
 
 // AlterSystem changes the members of the cluster.
@@ -32,6 +34,8 @@ type AlterSystem struct {
 	Op         NodeOp
 	Addrs      []string
 	Properties map[string]string
+	// Name is that of brokers.
+	Name string
 }
 
 // ShowConfig is ADMIN SHOW FRONTEND CONFIG.

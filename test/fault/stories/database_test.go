@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +33,10 @@ type database struct {
 
 	mu       sync.Mutex
 	backends map[string]*local.BE // by Pod
-	trouble  error
+	// observers are Pods of frontends that were registered. No process is behind
+	// them: nothing is asked of an observer that leaves.
+	observers map[string]bool
+	trouble   error
 }
 
 // asService lets nodes reach each other by the names of Pods: they are all here.
@@ -49,7 +54,7 @@ func asService() http.RoundTripper {
 func openDatabase(ctx context.Context, c client.Client, namespace, dir string) (*database, error) {
 	d := &database{
 		cluster: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler), Transport: asService()},
-		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{},
+		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{}, observers: map[string]bool{},
 	}
 	fe, err := d.cluster.NewFE("")
 	if err != nil {
@@ -95,21 +100,21 @@ func (d *database) follow(ctx context.Context) {
 
 func (d *database) followOnce(ctx context.Context) error {
 	pods := &corev1.PodList{}
-	if err := d.client.List(ctx, pods, client.InNamespace(d.namespace), client.MatchingLabels{"app.kubernetes.io/component": "be"}); err != nil {
+	if err := d.client.List(ctx, pods, client.InNamespace(d.namespace), client.HasLabels{"app.doris.cluster"}); err != nil {
 		return nil //nolint:nilerr // asked again at once
 	}
 	live := map[string]bool{}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		live[p.Name] = true
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && d.backends[p.Name] == nil {
-				if err := d.starts(ctx, p.Name); err != nil {
-					return fmt.Errorf("start the backend of %s: %w", p.Name, err)
-				}
-			}
+		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if err := d.joins(ctx, p, ready); err != nil {
+			return fmt.Errorf("start the node of %s: %w", p.Name, err)
 		}
 	}
+	maps.DeleteFunc(d.observers, func(name string, _ bool) bool { return !live[name] })
 	for name, be := range d.backends {
 		if live[name] {
 			continue
@@ -123,9 +128,30 @@ func (d *database) followOnce(ctx context.Context) error {
 	return nil
 }
 
+// joins makes a member of a Pod that is ready and none yet.
+func (d *database) joins(ctx context.Context, p *corev1.Pod, ready bool) error {
+	switch component := p.Labels["app.kubernetes.io/component"]; {
+	case !ready || d.backends[p.Name] != nil || d.observers[p.Name] || strings.HasSuffix(p.Name, "-fe-0"):
+	case component == "fe":
+		d.observers[p.Name] = true
+		err := d.exec(ctx, fmt.Sprintf(`ALTER SYSTEM ADD OBSERVER "%s.doris-fe-internal.%s.svc.cluster.local:9010"`, p.Name, d.namespace))
+		if err != nil && !strings.Contains(err.Error(), "already exists") {
+			delete(d.observers, p.Name)
+			return err
+		}
+	case component == "be", component == "cn":
+		return d.starts(ctx, p.Name, component)
+	}
+	return nil
+}
+
 // starts runs a backend and registers it, as the entrypoint does.
-func (d *database) starts(ctx context.Context, pod string) error {
-	be, err := d.cluster.NewBE("")
+func (d *database) starts(ctx context.Context, pod, component string) error {
+	extra := ""
+	if component == "cn" {
+		extra = "be_node_role = computation"
+	}
+	be, err := d.cluster.NewBE(extra)
 	if err != nil {
 		return err
 	}
@@ -133,7 +159,7 @@ func (d *database) starts(ctx context.Context, pod string) error {
 		return err
 	}
 	d.backends[pod] = be
-	host := fmt.Sprintf("%s.doris-be-internal.%s.svc.cluster.local", pod, d.namespace)
+	host := fmt.Sprintf("%s.doris-%s-internal.%s.svc.cluster.local", pod, component, d.namespace)
 	for {
 		err := d.exec(ctx, fmt.Sprintf(`ALTER SYSTEM ADD BACKEND "%s:%d"`, host, be.HeartbeatPort))
 		if err == nil || strings.Contains(err.Error(), "already exists") {
