@@ -268,7 +268,8 @@ func (p planner) notBack(r rolling) string {
 }
 
 // rollsOn tells whether Pods of a set are replaced, as far as that can be told before
-// it is planned: then the database is asked more often.
+// it is planned: then the database is asked more often. Those that shall leave are not
+// replaced.
 func rollsOn(p planner, kind dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
 	if set == nil {
 		return false
@@ -278,7 +279,7 @@ func rollsOn(p planner, kind dorisv1.ComponentType, set *appsv1.StatefulSet) boo
 	}
 	pods := p.world.Pods[string(kind)]
 	for i := range pods {
-		if pinned(set) && outdated(set, &pods[i], true) {
+		if pinned(set) && ordinalOf(pods[i].Name) < int(wantedOf(p.dc, kind)) && outdated(set, &pods[i], true) {
 			return true
 		}
 	}

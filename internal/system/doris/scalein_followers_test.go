@@ -90,8 +90,11 @@ func TestFollowersLeave(t *testing.T) {
 		}
 	})
 	t.Run("the database is asked seldom while a person is waited for", func(t *testing.T) {
-		w := memberCluster(t, fiveFollowers)
-		w.fewerFollowers(3)
+		w := memberCluster(t, fiveByOne)
+		w.db.frontends[4].Role = "FOLLOWER"
+		w.now = w.now.Add(time.Hour)
+		w.lives()
+		w.frontendsWanted(3)
 		w.lives()
 		asked, began := w.db.asked, w.now
 		for w.now.Sub(began) < time.Hour {
@@ -119,7 +122,7 @@ func TestFollowersLeave(t *testing.T) {
 			}
 			w.now = w.now.Add(6 * time.Second)
 		}
-		w.masterIs(t, "doris-fe-1")
+		w.masterIs(t, fiveFrontends[:3]...)
 		w.lives()
 		w.statements(t, "DROP FOLLOWER doris-fe-4", "DROP FOLLOWER doris-fe-3")
 		w.onlyFrontends(t, fiveFrontends[:3]...)

@@ -68,6 +68,16 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 		return state.DropFrontend(meta.Follower, addr, s.node.self)
 	case sqlparse.DropObserver:
 		return state.DropFrontend(meta.Observer, addr, s.node.self)
+	case sqlparse.AddBroker:
+		return state.AddBroker(st.Name, addr)
+	case sqlparse.DropBroker:
+		return state.DropBroker(st.Name, addr)
+	}
+	return alterBackend(state, st, addr)
+}
+
+func alterBackend(state *meta.State, st sqlparse.AlterSystem, addr string) error {
+	switch st.Op {
 	case sqlparse.AddBackend:
 		if err := state.AddBackend(addr, nil); err != nil {
 			return err
@@ -81,10 +91,6 @@ func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr str
 		return state.Decommission(addr, true)
 	case sqlparse.CancelDecommiss:
 		return state.Decommission(addr, false)
-	case sqlparse.AddBroker:
-		return state.AddBroker(st.Name, addr)
-	case sqlparse.DropBroker:
-		return state.DropBroker(st.Name, addr)
 	case sqlparse.ModifyBackend:
 		return state.ModifyBackend(addr, st.Properties)
 	}

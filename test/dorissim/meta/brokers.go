@@ -13,7 +13,7 @@ func (s *State) AddBroker(name, addr string) error {
 	}
 	b := Broker{Name: name, Host: host, Port: port}
 	if slices.Contains(s.Brokers, b) {
-		return fmt.Errorf("Broker with name %s and address %s already exists", name, addr) //nolint:staticcheck // the text is the server's
+		return fmt.Errorf("Broker with name %s and address %s already exists", name, addr)
 	}
 	s.Brokers = append(s.Brokers, b)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
 // bodyLimit bounds what is read of an answer. The settings of a backend are some
@@ -117,7 +118,7 @@ func (d *Doris) transport(at Node) *http.Transport {
 		TLSHandshakeTimeout: d.opt.ConnectTimeout,
 		TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 is what nodes speak
 	}
-	t.TLSClientConfig = d.tlsFor(at)
+	t.TLSClientConfig = d.tlsFor(at, new(atomic.Bool))
 	return t
 }
 

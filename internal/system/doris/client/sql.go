@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -43,7 +44,12 @@ func (d *Doris) query(ctx context.Context, at Node, st statement) (table, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.opt.CallTimeout)
 	defer cancel()
-	t, err := d.run(ctx, at, st.sql)
+	var asked atomic.Bool
+	t, err := d.run(ctx, at, st.sql, &asked)
+	if errors.Is(err, mysql.ErrInvalidConn) && asked.Load() {
+		e.Kind, e.Text = ErrUntrusted, "the node asks for a certificate, and none is shown"
+		return table{}, e
+	}
 	if err != nil {
 		return table{}, d.sqlError(ctx, e, err, st.secrets)
 	}
@@ -51,12 +57,12 @@ func (d *Doris) query(ctx context.Context, at Node, st statement) (table, error)
 }
 
 // config returns the driver's settings for one connection.
-func (d *Doris) config(at Node) *mysql.Config {
+func (d *Doris) config(at Node, asked *atomic.Bool) *mysql.Config {
 	c := mysql.NewConfig()
 	c.User, c.Passwd = d.opt.Credentials.User, d.opt.Credentials.Password
 	c.Net, c.Addr = "tcp", at.String()
 	c.DialFunc = d.dial
-	c.TLS = d.tlsFor(at)
+	c.TLS = d.tlsFor(at, asked)
 	c.Timeout = d.opt.ConnectTimeout
 	// The context ends the call; these are a second net, which must not tear first.
 	c.ReadTimeout, c.WriteTimeout = 2*d.opt.CallTimeout, 2*d.opt.CallTimeout
@@ -64,8 +70,8 @@ func (d *Doris) config(at Node) *mysql.Config {
 	return c
 }
 
-func (d *Doris) run(ctx context.Context, at Node, text string) (table, error) {
-	connector, err := mysql.NewConnector(d.config(at))
+func (d *Doris) run(ctx context.Context, at Node, text string, asked *atomic.Bool) (table, error) {
+	connector, err := mysql.NewConnector(d.config(at, asked))
 	if err != nil {
 		return table{}, err //nolint:wrapcheck // the caller words it
 	}

@@ -358,11 +358,12 @@ func TestEncryptedConnections(t *testing.T) {
 		authority, cert, key []byte
 		at                   Node
 		ok                   bool
+		kind                 error
 	}{
-		{"both sides show certificates", authority, cert, key, sqlAt, true},
-		{"the client shows none", authority, nil, nil, sqlAt, false},
-		{"the server's authority is not known", other, cert, key, sqlAt, false},
-		{"the server offers no encryption", authority, cert, key, plainAt, false},
+		{"both sides show certificates", authority, cert, key, sqlAt, true, nil},
+		{"the client shows none", authority, nil, nil, sqlAt, false, ErrUntrusted},
+		{"the server's authority is not known", other, cert, key, sqlAt, false, ErrUntrusted},
+		{"the server offers no encryption", authority, cert, key, plainAt, false, ErrUnreachable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := TLSConfig(tc.authority, tc.cert, tc.key)
@@ -381,7 +382,7 @@ func TestEncryptedConnections(t *testing.T) {
 				must(t, errHTTP)
 				return
 			}
-			wantKind(t, errSQL, ErrUnreachable)
+			wantKind(t, errSQL, tc.kind)
 			if errHTTP == nil {
 				t.Error("the HTTP call is answered")
 			}
