@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -54,6 +55,11 @@ type sighting struct {
 	health, balancing, strict bool
 	// refusedAt is when a statement was refused.
 	refusedAt time.Time
+}
+
+// tells whether it still says all that is worth knowing now.
+func (s sighting) tells(in interest) bool {
+	return !s.stale && (s.health || !in.health) && (s.balancing || !in.balancing) && (s.strict || !in.strict)
 }
 
 // interest is what makes the database worth asking.
@@ -104,14 +110,19 @@ func (p planner) interest() interest {
 		if set == nil {
 			continue
 		}
-		fewer := set.Spec.Replicas != nil && *set.Spec.Replicas > wantedOf(p.dc, kind) && scaledBy(set) == ""
-		fewer = fewer && !p.awaitsConsent(kind, set) // nothing happens before
-		in.strict = in.strict || fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
+		in.strict = in.strict || p.leaves(kind, set)
 		in.moving = in.moving || in.strict || rollsOn(p, kind, set)
 	}
 	in.about, in.health = about.String(), in.moving
 	in.balancing = p.upgrading() || len(balanceStopped(p.frontends())) > 0
 	return in
+}
+
+// leaves tells whether members of a component leave, or are to.
+func (p planner) leaves(kind dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
+	fewer := set.Spec.Replicas != nil && *set.Spec.Replicas > wantedOf(p.dc, kind) && scaledBy(set) == ""
+	fewer = fewer && !p.awaitsConsent(kind, set) // nothing happens before
+	return fewer || len(leaveRecords(set, p.world.Pods[string(kind)])) > 0
 }
 
 // wantedOf is how many Pods of a component the spec asks for.
@@ -139,7 +150,7 @@ func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in in
 	if last.about != in.about {
 		next = last.view.At.Add(soonEvery)
 	}
-	usable := known && !last.stale && (last.health || !in.health) && (last.balancing || !in.balancing) && (last.strict || !in.strict)
+	usable := known && last.tells(in)
 	if usable && a.now().Before(next) {
 		last.view.Next = next
 		return last.view

@@ -59,7 +59,7 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 		out.AccessService = ""
 	}
 	if n := len(m.outdated); n > 0 {
-		out.Rollout = &dorisv1.RolloutProgress{Updated: int32(max(m.wanted-n, 0)), Total: int32(m.wanted)}
+		out.Rollout = &dorisv1.RolloutProgress{Updated: int32(max(m.wanted-n, 0)), Total: int32(m.wanted)} //nolint:gosec // numbers of Pods
 	}
 	var before dorisv1.ComponentCondition
 	if was := blockOf(dc, c); was != nil {

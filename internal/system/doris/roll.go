@@ -21,10 +21,7 @@ func (p planner) roll() error {
 	if err != nil || p.build.Blocked() || podsChange(built) {
 		return err
 	}
-	r := newRolling()
-	for _, step := range built.Steps {
-		r.busy[step.Target().Name] = r.busy[step.Target().Name] || step.Target().Kind == "StatefulSet"
-	}
+	r := newRolling(built)
 	for _, c := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, c)]
 		if set == nil || specOf(p.dc, c) == nil {
@@ -111,8 +108,14 @@ type rolling struct {
 	busy map[string]bool
 }
 
-func newRolling() rolling {
-	return rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, kinds: map[string]dorisv1.ComponentType{}, busy: map[string]bool{}}
+func newRolling(built plan.Plan) rolling {
+	r := rolling{pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.StatefulSet{}, kinds: map[string]dorisv1.ComponentType{}, busy: map[string]bool{}}
+	for _, step := range built.Steps {
+		if on := step.Target(); on.Kind == "StatefulSet" {
+			r.busy[on.Name] = true
+		}
+	}
+	return r
 }
 
 // rankOf is when the Pods of a component go: what holds no data first, then backends,

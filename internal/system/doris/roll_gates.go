@@ -200,8 +200,13 @@ func (p planner) prepare(r rolling, name string) (first string) {
 		}
 		return "what is known of " + name + " to be written down"
 	}
-	b := said.backend
-	if b == nil || !recorded.stopped() || p.unheeded() {
+	return p.stopRouting(name, recorded, said.backend)
+}
+
+// stopRouting sends what is new to other backends than one that is about to go. It
+// tells what is still to come.
+func (p planner) stopRouting(name string, recorded rolledPod, b *client.Backend) (first string) {
+	if b == nil || p.unheeded() || !p.othersServe(b) {
 		return ""
 	}
 	var stop client.Routing
@@ -211,7 +216,7 @@ func (p planner) prepare(r rolling, name string) (first string) {
 	if recorded.Load && !b.State.LoadDisabled {
 		stop.DisableLoad = new(true)
 	}
-	if stop == (client.Routing{}) || !p.othersServe(b) {
+	if stop == (client.Routing{}) {
 		return ""
 	}
 	if refused := p.route(name, recorded.Member, stop, "it is about to be replaced: new queries and loads go to the others"); refused != "" {

@@ -72,11 +72,17 @@ func (p planner) halted() bool {
 	})
 }
 
+// holdsBalance tells whether no tablets are to be moved now, and the master can be told.
+func (p planner) holdsBalance() bool {
+	db := p.world.Database
+	return db != nil && db.Known && db.Balancing != nil && !p.unheeded() && !p.halted() && p.upgrading()
+}
+
 // holdBalance stops balancing before the first Pod of another version comes. It tells
 // what is still to come before a Pod may go.
 func (p planner) holdBalance(r rolling) (first string) {
 	db, set := p.world.Database, p.frontends()
-	if set == nil || db == nil || !db.Known || db.Balancing == nil || p.unheeded() || p.halted() || !p.upgrading() {
+	if set == nil || !p.holdsBalance() {
 		return ""
 	}
 	recorded := balanceStopped(set)

@@ -191,6 +191,10 @@ func TestDisabledQueriesGoElsewhere(t *testing.T) {
 	if got := backend(t, c.FEs[0], c.BEs[0])["Status"]; !strings.Contains(got, `"isQueryDisabled":true`) {
 		t.Errorf("Status is %s", got)
 	}
+	exec(t, c.FEs[0], fmt.Sprintf(`ALTER SYSTEM MODIFY BACKEND %q SET ("disable_query"="true","disable_load"="true")`, c.BEs[0].Addr()))
+	if got := backend(t, c.FEs[0], c.BEs[0])["Status"]; !strings.Contains(got, `"isQueryDisabled":true,"isLoadDisabled":true`) {
+		t.Errorf("Status is %s", got)
+	}
 	exec(t, c.FEs[0], fmt.Sprintf(`ALTER SYSTEM MODIFY BACKEND %q SET ("disable_query"="false","disable_load"="false")`, c.BEs[0].Addr()))
 	rows(t, c.FEs[0], read)
 }

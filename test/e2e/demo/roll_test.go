@@ -68,7 +68,13 @@ func upgradedUnderQueries(ctx context.Context, t *testing.T, d *demo.Demo) {
 			t.Errorf("%s has not got its work back: %s", row["Host"], row["Status"])
 		}
 	}
+	if err := d.LosePod(ctx, demo.Name+"-fe-0"); err != nil { // the master, which would be the last by its number
+		t.Fatal(err)
+	}
 	master := l.master(ctx)
+	if master == "" || master == demo.Name+"-fe-0" {
+		t.Fatalf("the master is %q", master)
+	}
 	l.image(ctx, "feSpec", "fe")
 	started := strings.Fields(l.kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-l", "app.kubernetes.io/component=fe",
 		"--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))

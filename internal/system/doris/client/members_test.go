@@ -54,6 +54,24 @@ func TestMembers(t *testing.T) {
 			t.Error("it was cancelled")
 		}
 	})
+	t.Run("queries and loads go elsewhere, each by itself, and one property at a time is left as it is", func(t *testing.T) {
+		for _, step := range []struct {
+			what        Routing
+			query, load bool
+		}{
+			{Routing{DisableQuery: new(true), DisableLoad: new(true)}, true, true},
+			{Routing{DisableLoad: new(false)}, true, false},
+			{Routing{}, true, false},
+			{Routing{DisableQuery: new(false)}, false, false},
+		} {
+			must(t, doris.Route(ctx, at, member(c.BEs[1]), step.what))
+			if got := row(c.BEs[1]).State; got.QueryDisabled != step.query || got.LoadDisabled != step.load {
+				t.Errorf("after %+v the state is %+v", step, got)
+			}
+		}
+		wantKind(t, doris.Route(ctx, at, Node{Host: "nobody", Port: 9050}, Routing{DisableQuery: new(true)}), ErrRefused)
+		wantKind(t, doris.Route(ctx, at, Node{Host: `a" SET`, Port: 9050}, Routing{DisableQuery: new(true)}), ErrInput)
+	})
 	t.Run("the answer gets lost and it is done all the same", func(t *testing.T) {
 		must(t, c.FEs[0].Faults.Parse("lose-answer"))
 		wantKind(t, doris.ChangeMember(ctx, at, ForceDropBackend, member(c.BEs[0])), ErrUnreachable)
