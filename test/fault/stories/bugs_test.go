@@ -143,12 +143,35 @@ func TestSeededBugsAreCaught(t *testing.T) {
 
 // seeded puts the bug that the settings name around the operator.
 func seeded(s settings) operator.Around {
+	var around operator.Around
 	for _, b := range bugs {
 		if b.name == s.Bug {
-			return b.seed(s)
+			around = b.seed(s)
 		}
 	}
-	return operator.Around{}
+	bug := around.Doris
+	around.Doris = func(d operator.Doris) operator.Doris {
+		if system, is := d.(*doris.System); is { // a roll need not take long here
+			system = system.WithPause(shortPause)
+			if s.Newer {
+				system = system.WithFuture(newerRendering)
+			}
+			d = system
+		}
+		if bug != nil {
+			d = bug(d)
+		}
+		return d
+	}
+	return around
+}
+
+// shortPause is how long a roll watches the first Pod of a component.
+const shortPause = 200 * time.Millisecond
+
+// newerRendering makes of the newest rendering one that does not exist.
+func newerRendering(set *appsv1.StatefulSet) {
+	set.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(77))
 }
 
 func onDoris(around func(settings, operator.Doris) operator.Doris) func(settings) operator.Around {

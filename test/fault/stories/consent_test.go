@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,7 +62,23 @@ var (
 		setup: func(context.Context, *scene) error { return nil },
 		act:   approves, unsettled: carriedOut, replaced: 1,
 	}
+	upgrading = tale{
+		name: "a newer operator comes, and what it offers is accepted", setup: creates(one),
+		act: inTurn(upgrades, approves), unsettled: carriedOut, replaced: 1,
+	}
 )
+
+// upgrades puts a newer build of the operator in the place of the one that runs.
+func upgrades(ctx context.Context, s *scene) error {
+	s.op.upgrade()
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		dc, err := s.doris(ctx)
+		if err != nil {
+			return false, err
+		}
+		return apimeta.IsStatusConditionTrue(dc.Status.Conditions, meta.ConditionChangePending), nil
+	})
+}
 
 func inTurn(acts ...func(context.Context, *scene) error) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
@@ -96,6 +114,9 @@ func (s *scene) plan(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	system := doris.New(diff.New(s.client.Scheme()))
+	if s.op.newer() {
+		system = system.WithFuture(newerRendering)
+	}
 	world, err := system.Observe(ctx, observe.Direct{Client: s.client, Owner: client.ObjectKeyFromObject(dc), Owners: doris.OwnerOf}, dc)
 	if err != nil {
 		return plan.Plan{}, err

@@ -60,6 +60,8 @@ type settings struct {
 	Lists bool
 	// Database is where the database of the Pods listens; empty if they have none.
 	Database string
+	// Newer makes it a build with one more revision of the rendering.
+	Newer bool
 }
 
 // dial reaches the database wherever a Pod's query port is asked for.
@@ -177,6 +179,21 @@ func (p *process) stop(signal syscall.Signal) {
 func (p *process) crash() {
 	p.end(syscall.SIGKILL)
 	p.launch()
+}
+
+// upgrade ends the process and starts a newer build, whoever else does.
+func (p *process) upgrade() {
+	p.end(syscall.SIGTERM)
+	p.mu.Lock()
+	p.settings.Newer = true
+	p.mu.Unlock()
+	p.launch()
+}
+
+func (p *process) newer() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.settings.Newer
 }
 
 // close ends the process for good.

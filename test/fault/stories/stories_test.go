@@ -2,6 +2,7 @@ package stories
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +92,22 @@ var (
 		})),
 		replaced: 2, // the one that fails; the others once
 	}
+	rolledBack = tale{
+		name: "bad image of 3+3, rolled back and mended", setup: creates(three), unsettled: runs("3.0.6"),
+		act: inTurn(edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.Rollout = &dorisv1.Rollout{OnFailure: dorisv1.OnFailureRollback}
+		}), breaksImage, awaitsRollback, edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.BeSpec.Image, dc.Spec.FeSpec.Image = "apache/doris:be-3.0.6", "apache/doris:fe-3.0.6"
+		})),
+		replaced: 3, // the one that fails, back and on; the others once
+	}
+	deletedSet = tale{
+		name: "the set of a roll that has stopped is deleted, and the spec mended", setup: creates(three), unsettled: runs("3.0.6"),
+		act: inTurn(breaksImage, deletesSet, edits(func(dc *dorisv1.DorisCluster) {
+			dc.Spec.FeSpec.Image, dc.Spec.BeSpec.Image = "apache/doris:fe-3.0.6", "apache/doris:be-3.0.6"
+		})),
+		replaced: 2,
+	}
 	scaleOut = tale{
 		name: "scale-out from 3+3 to 3+5", setup: creates(three), unsettled: settledCluster,
 		act: edits(func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(5)) }),
@@ -99,7 +117,7 @@ var (
 
 // tales lists all stories.
 func tales() []tale {
-	return []tale{createSmall, createThree, imageChange, badImage, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart}
+	return []tale{createSmall, createThree, imageChange, badImage, rolledBack, deletedSet, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart, upgrading}
 }
 
 func creates(manifest string) func(context.Context, *scene) error {
@@ -142,6 +160,47 @@ func breaksImage(ctx context.Context, s *scene) error {
 			return false, err
 		}
 		return set.Annotations[meta.AnnotationFailed] != "" && set.Spec.Template.Spec.Containers[0].Image == "apache/doris:be-2.1.8", nil
+	})
+}
+
+// awaitsRollback waits until every backend runs what ran before.
+func awaitsRollback(ctx context.Context, s *scene) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		if err := s.client.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{dorisv1.LabelComponent: "be"}); err != nil {
+			return false, err
+		}
+		ready := 0
+		for i := range pods.Items {
+			for _, c := range pods.Items[i].Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pods.Items[i].Spec.Containers[0].Image == "apache/doris:be-2.1.8" {
+					ready++
+				}
+			}
+		}
+		return ready == 3, nil
+	})
+}
+
+// deletesSet deletes the set of the backends and not its Pods, when the resource
+// repeats what is remembered of it, and waits until there is another one.
+func deletesSet(ctx context.Context, s *scene) error {
+	key := client.ObjectKey{Namespace: s.namespace, Name: "doris-be"}
+	var gone types.UID
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		set := &appsv1.StatefulSet{}
+		if err := client.IgnoreNotFound(s.client.Get(ctx, key, set)); err != nil {
+			return false, err
+		}
+		if gone != "" {
+			return set.UID != "" && set.UID != gone, nil
+		}
+		dc, err := s.doris(ctx)
+		if err != nil || !slices.ContainsFunc(dc.Status.Workloads, func(w dorisv1.WorkloadStatus) bool { return w.Records["failed"] != "" }) {
+			return false, err
+		}
+		gone = set.UID
+		return false, s.client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	})
 }
 
