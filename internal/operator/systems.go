@@ -37,7 +37,7 @@ type dependencies struct {
 }
 
 func (d dependencies) doris(engine *diff.Engine) Doris {
-	system := doris.New(engine).Reaching(doris.NewNodes(d.dial, d.account), time.Now).Counting(counted("doriscluster"))
+	system := doris.New(engine).Reaching(doris.NewNodes(d.dial, d.account), time.Now).ReadingSecrets(d.account).Counting(counted("doriscluster"))
 	if d.around.Doris == nil {
 		return system
 	}

@@ -28,7 +28,10 @@ func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.operate()
-	s.create(strings.Replace(pair, "    image: \"apache/doris:fe-2.1.8\"\n", "    image: \"apache/doris:fe-2.1.8\"\n    service: {type: NodePort}\n", 1))
+	s.create(strings.NewReplacer(
+		"    image: \"apache/doris:fe-2.1.8\"\n", "    image: \"apache/doris:fe-2.1.8\"\n    service: {type: NodePort}\n",
+		"    image: \"apache/doris:be-2.1.8\"\n", "    image: \"apache/doris:be-2.1.8\"\n    service: {type: LoadBalancer}\n",
+	).Replace(pair))
 	s.settled("doris")
 	for _, c := range []struct {
 		name string
@@ -36,6 +39,7 @@ func TestDrift(t *testing.T) {
 	}{
 		{"what is ours outside of templates is put back", oursIsPutBack},
 		{"what is theirs is left alone", theirsIsLeft},
+		{"a health check port stays when the Service changes", healthCheckPortIsLeft},
 		{"an edit of a template is held, and no edit of the spec releases it", templateEditsAreHeld},
 		{"kubectl rollout restart is honoured, and the held edit goes with the Pods", restartAfterOurRendering},
 	} {
@@ -125,6 +129,32 @@ func theirsIsLeft(s *scene) {
 	if n := s.writes(mark); n > 0 {
 		tally, _ := s.requests().Since(mark, s.namespace)
 		s.Errorf("it cost %d writes:\n%s", n, tally)
+	}
+}
+
+// healthCheckPortIsLeft has somebody make the load balancer ask each node, for which the
+// API server draws a port, and then changes the Service by the spec.
+func healthCheckPortIsLeft(s *scene) {
+	changeAs(s, "kubectl-edit", "doris-be-service", &corev1.Service{}, func(o *corev1.Service) {
+		o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	before := &corev1.Service{}
+	s.get("doris-be-service", before)
+	if before.Spec.HealthCheckNodePort == 0 {
+		s.Fatal("the API server gave it no health check port")
+	}
+	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Service.Annotations = map[string]string{"asked": "for"} })
+	after := &corev1.Service{}
+	s.eventually("the Service has what the spec asks for", func() string {
+		if s.get("doris-be-service", after); after.Annotations["asked"] != "for" {
+			return fmt.Sprintf("it has %v", after.Annotations)
+		}
+		return ""
+	})
+	s.quiet(time.Second)
+	s.get("doris-be-service", after)
+	if after.Spec.HealthCheckNodePort != before.Spec.HealthCheckNodePort || after.Spec.ExternalTrafficPolicy != before.Spec.ExternalTrafficPolicy {
+		s.Errorf("health check port %d, %s; before %d, %s", after.Spec.HealthCheckNodePort, after.Spec.ExternalTrafficPolicy, before.Spec.HealthCheckNodePort, before.Spec.ExternalTrafficPolicy)
 	}
 }
 

@@ -3,18 +3,23 @@ package stories
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
 const canary = "Canary-7f3a9d-do-not-tell"
@@ -94,6 +99,8 @@ func TestNoSecretIsTold(t *testing.T) {
 	})
 	change(s, "login", &corev1.Secret{}, func(o *corev1.Secret) { o.Data["password"] = []byte(second) })
 	s.settled("old-habits")
+	change(s, "certs", &corev1.Secret{}, func(o *corev1.Secret) { o.Data["token"] = []byte(second) })
+	s.says("secretive", meta.ConditionChangePending, metav1.ConditionTrue, "Secret/certs")
 	s.edit("secretive", func(dc *dorisv1.DorisCluster) { dc.Spec.AuthSecret = "nowhere" })
 	s.edit("old-habits", func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Image = "" })
 	s.quiet(2 * time.Second)
@@ -118,6 +125,46 @@ func TestNoSecretIsTold(t *testing.T) {
 	}
 	if metrics := op.metrics(); strings.Contains(metrics, canary) || !strings.Contains(metrics, "fairlead_reconcile_total") {
 		t.Error("the metrics tell it, or are none of ours")
+	}
+}
+
+// TestChangedSecret rotates a certificate that backends mount: held under Manual,
+// and once accepted, or under Restart, the backends are replaced and nobody else.
+func TestChangedSecret(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(`
+apiVersion: v1
+kind: Secret
+metadata: {name: certs}
+stringData: {tls.crt: first, tls.key: first}
+---` + strings.Replace(three, `image: "apache/doris:be-2.1.8"`, `image: "apache/doris:be-2.1.8"
+    secrets: [{secretName: certs, mountPath: /etc/certs}]`, 1))
+	s.settled("doris")
+	rotate := func(value string) {
+		change(s, "certs", &corev1.Secret{}, func(o *corev1.Secret) { o.Data["tls.key"] = []byte(value) })
+	}
+	backends := []string{"doris-be-2", "doris-be-1", "doris-be-0"}
+	rotate("second")
+	s.says("doris", meta.ConditionChangePending, metav1.ConditionTrue, "Secret/certs")
+	s.quiet(2 * time.Second)
+	if went := s.history.Went(); len(went) > 0 {
+		t.Errorf("held, and %v went", went)
+	}
+	p := s.plannedBy(s.present(), "doris") // which sees no Secret's content, and has the same digest
+	s.approve("doris", s.digest(p, "Secret/certs", plan.CauseConfig))
+	s.wentSoFar(3)
+	s.settled("doris")
+	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateRestart })
+	s.quiet(2 * time.Second)
+	rotate("third")
+	s.wentSoFar(6)
+	s.settled("doris")
+	change(s, "certs", &corev1.Secret{}, func(o *corev1.Secret) { o.Labels = map[string]string{"rotated-by": "somebody"} })
+	s.quiet(2 * time.Second)
+	if diff := cmp.Diff(slices.Concat(backends, backends), s.history.Went()); diff != "" {
+		t.Errorf("Pods that went (-want +got):\n%s", diff)
 	}
 }
 

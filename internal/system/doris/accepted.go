@@ -37,6 +37,9 @@ type accepted struct {
 	// Live names the copies that were accepted since then without a new template,
 	// where they differ: their settings are set in the running processes.
 	Live map[string]string `json:"live,omitempty"`
+	// Secrets tells which content of Secrets the processes were to start with, without
+	// the content.
+	Secrets *secretsRecord `json:"secrets,omitempty"`
 	// Restart is the request for a restart that was last acted on.
 	Restart restart `json:"restart"`
 }
@@ -207,9 +210,14 @@ func annotateTemplate(set *appsv1.StatefulSet, key, value string) {
 
 // stamp marks the template of a set with a digest of itself, by which a
 // Pod is known that was made from an older one. The content of the ConfigMaps
-// counts, also where the template mounts them by their own names.
-func stamp(set *appsv1.StatefulSet, content map[string]string) {
-	text, err := json.Marshal([]any{set.Spec.Template, content})
+// counts, also where the template mounts them by their own names, and so does that of
+// Secrets.
+func stamp(set *appsv1.StatefulSet, content map[string]string, secrets *secretsRecord) {
+	of := []any{set.Spec.Template, content}
+	if keys := secrets.keys(); len(keys) > 0 {
+		of = append(of, keys)
+	}
+	text, err := json.Marshal(of)
 	if err != nil {
 		panic(fmt.Sprintf("digest of the template of %s: %v", set.Name, err)) // a type of the API cannot be encoded
 	}

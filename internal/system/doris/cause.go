@@ -76,7 +76,7 @@ func (w workload) asked(path string) bool {
 	case w.revision == 0 && strings.HasPrefix(path, "metadata."): // whom it belongs to, and our labels
 		return true
 	}
-	return w.changes && (diff.Overlap(path, templateStamp) || touches(w.offered, path))
+	return w.changes && (diff.Overlap(path, templateStamp) && len(w.secrets.followed) == 0 || touches(w.offered, path))
 }
 
 // asFoundService keeps what a Service of another operator had that is not

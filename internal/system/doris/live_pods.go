@@ -98,7 +98,7 @@ func (p planner) reloadOne(w workload, s syncing, started, file settingsFile) {
 // acceptLive records in a set that is kept as it was found what its processes are
 // told.
 func (p planner) acceptLive(w workload) {
-	if w.found || maps.Equal(w.recorded.Live, w.target.Live) {
+	if w.found || w.recorded.same(w.target) {
 		return
 	}
 	p.build.Step(plan.Change{

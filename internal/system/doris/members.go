@@ -74,6 +74,7 @@ type ownName struct{ kind, object string }
 func ownNames(dc *dorisv1.DorisCluster) []ownName {
 	names := []ownName{
 		{"Secret", AdminSecretName(dc.Name)},
+		{"Secret", digestKeyName(dc.Name)},
 		{"ConfigMap", BootstrapConfigMapName(dc.Name)},
 		{kindAutoscaler, AutoscalerName(dc.Name)},
 	}

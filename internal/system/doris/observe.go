@@ -45,6 +45,8 @@ type World struct {
 	Secrets map[string]bool
 	// Versions are those of them that exist.
 	Versions map[string]string
+	// ProcessSecrets is what is known of the Secrets that processes read.
+	ProcessSecrets SecretView
 	// Claims that the spec names; nil for one that does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
 	// Revisions are the ControllerRevisions of each set; nil unless they were asked
@@ -122,6 +124,9 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 		return World{}, err
 	}
 	if err := observeReferences(ctx, r, dc, &w); err != nil {
+		return World{}, err
+	}
+	if err := s.observeSecrets(ctx, r, dc, &w); err != nil {
 		return World{}, err
 	}
 	if err := observeRevisions(ctx, r, dc, &w); err != nil {

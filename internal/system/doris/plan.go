@@ -42,6 +42,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	for _, secret := range objects.Secrets {
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")
 	}
+	p.wantDigestKey()
 	for _, record := range objects.ConfigMaps {
 		p.want(p.withRetired(record), live(w.OwnMaps, record.Name), "record that the frontends have served")
 	}
@@ -231,10 +232,11 @@ func (p planner) component(c Component, w workload, has content) error {
 	if w.live != nil && w.live.DeletionTimestamp == nil && p.recreates(w, disks) {
 		return nil
 	}
-	if err := p.decide(&w, has.approved); err != nil {
+	consented := has.approved || w.secrets.approved
+	if err := p.decide(&w, consented); err != nil {
 		return err
 	}
-	w.approved = w.approved || has.approved
+	w.approved = w.approved || consented
 	target := p.rendered(w, w.target, w.at)
 	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
 		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
@@ -254,6 +256,7 @@ func (p planner) component(c Component, w workload, has content) error {
 	}
 	p.budget(w, replicas)
 	p.sayContent(w, has)
+	p.saySecrets(w)
 	p.reload(w)
 	return nil
 }
@@ -282,7 +285,7 @@ func (w workload) mark(target *appsv1.StatefulSet) {
 		return // as it was found, or as it was made at first
 	}
 	if w.live != nil && !w.changes {
-		if text := w.live.Annotations[meta.AnnotationAccepted]; text != "" && maps.Equal(w.recorded.Live, w.target.Live) {
+		if text := w.live.Annotations[meta.AnnotationAccepted]; text != "" && w.recorded.same(w.target) {
 			target.Annotations[meta.AnnotationAccepted] = text // word for word
 		}
 		if was := w.live.Spec.Template.Annotations[meta.AnnotationTemplate]; was != "" {
@@ -290,7 +293,7 @@ func (w workload) mark(target *appsv1.StatefulSet) {
 			return
 		}
 	}
-	stamp(target, w.target.Content)
+	stamp(target, w.target.Content, w.target.Secrets)
 }
 
 // apply plans the set by server-side apply.

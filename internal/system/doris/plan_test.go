@@ -639,7 +639,7 @@ func TestNoSecretGoesIntoARecord(t *testing.T) {
 		for _, kind := range rendered {
 			record := accepting(dc, kind, Settings{}, nil)
 			set := record.render(dc, kind, rendering{revision: LatestRevision}).StatefulSet
-			stamp(set, nil)
+			stamp(set, nil, nil)
 			out = append(out, record.String(), set.Spec.Template.Annotations[meta.AnnotationTemplate])
 		}
 		return out

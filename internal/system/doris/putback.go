@@ -38,6 +38,8 @@ type lastGood struct {
 type failedChange struct {
 	// Inputs is a digest of what the template came from.
 	Inputs string `json:"inputs"`
+	// Secrets is a digest of what the processes read of Secrets.
+	Secrets string `json:"secrets,omitempty"`
 	// Template is the stamp of the template that failed.
 	Template string `json:"template"`
 	// Pod did not come up, and Why.
@@ -99,7 +101,7 @@ func (p planner) inputsNow(kind dorisv1.ComponentType) string {
 // all.
 func (p planner) stopped(kind dorisv1.ComponentType) (failedChange, bool) {
 	f, failed := readFailed(p.remembers(kind))
-	if !failed || specOf(p.dc, kind) == nil || f.Inputs != p.inputsNow(kind) {
+	if !failed || specOf(p.dc, kind) == nil || f.Inputs != p.inputsNow(kind) || f.Secrets != "" && f.Secrets != p.secretsDigest(kind) {
 		return failedChange{}, false
 	}
 	for i := range p.world.Pods[string(kind)] {
@@ -213,7 +215,7 @@ func (p planner) failedOn(w workload) (failed failedChange, proven bool) {
 		case ready(pod):
 			proven = true
 		case fails && pod.DeletionTimestamp == nil && failed.Pod == "":
-			failed = failedChange{Inputs: p.inputsNow(w.kind), Template: stamp, Pod: pod.Name, Why: why, Rollback: p.rollsBack()}
+			failed = failedChange{Inputs: p.inputsNow(w.kind), Secrets: p.secretsDigest(w.kind), Template: stamp, Pod: pod.Name, Why: why, Rollback: p.rollsBack()}
 		}
 	}
 	if proven && !older {

@@ -31,6 +31,8 @@ type System struct {
 	// pause is how long a roll watches the first Pod of a component; zero means
 	// rollPause.
 	pause time.Duration
+	// digests reads Secrets and compares them; nil where they cannot be read.
+	digests *digester
 }
 
 // rollPause is how long the first Pod of a component that was replaced has to serve
@@ -39,7 +41,9 @@ const rollPause = 10 * time.Second
 
 // WithPause returns the system with another pause in rolls.
 func (s *System) WithPause(pause time.Duration) *System {
-	return &System{engine: s.engine, future: s.future, asker: s.asker, pause: pause}
+	out := *s
+	out.pause = pause
+	return &out
 }
 
 func (s *System) pauseBetween() time.Duration {
@@ -52,7 +56,9 @@ func (s *System) pauseBetween() time.Duration {
 // Reaching returns the system with a way to the nodes of clusters. Without one it
 // plans without what they would say, and changes nothing in them.
 func (s *System) Reaching(nodes Nodes, now func() time.Time) *System {
-	return &System{engine: s.engine, future: s.future, asker: newAsker(nodes, now), pause: s.pause}
+	out := *s
+	out.asker = newAsker(nodes, now)
+	return &out
 }
 
 // Counting has each call to a node or a database told: which one (members, change,
@@ -68,7 +74,9 @@ func (s *System) Counting(counted func(call, outcome string)) *System {
 // has one more revision of the rendering, which differs by change. It is for
 // tests of upgrades.
 func (s *System) WithFuture(change func(*appsv1.StatefulSet)) *System {
-	return &System{engine: s.engine, future: change, asker: s.asker, pause: s.pause}
+	out := *s
+	out.future = change
+	return &out
 }
 
 // WakeBy sets what reconciles the clusters of a namespace (empty: of all) when a node

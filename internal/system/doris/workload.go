@@ -36,6 +36,8 @@ type workload struct {
 	// edited are the differences between the two renderings.
 	edited      []diff.Field
 	editedCause func(path string) plan.Cause
+	// secrets is what becomes of changed Secrets.
+	secrets secrets
 	// target is what is rendered in the end, at which revision, and whether that
 	// changes the template on purpose.
 	target   accepted
@@ -63,6 +65,8 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has c
 	}
 	w.now = accepting(p.dc, kind, settings, has.copies)
 	w.now.Live = has.live
+	w.secrets = p.secretsOfPods(kind, live, recorded)
+	w.now.Secrets = w.secrets.now
 	if !known {
 		w.now.Restart = foundRestart(p.dc, kind, live)
 		w.recorded = w.now
@@ -179,7 +183,7 @@ func (p planner) compareRecords(w *workload) error {
 	if err != nil {
 		return err
 	}
-	w.edited = append(templateFields(fields), w.contentAtZero()...)
+	w.edited = append(append(templateFields(fields), w.contentAtZero()...), w.secrets.stampOf()...)
 	config := w.recorded
 	config.Frontend, config.Backend, config.Broker, config.Content = w.now.Frontend, w.now.Backend, w.now.Broker, w.now.Content
 	byConfig, err := p.engine.Between(base, p.rendered(*w, config, w.revision))
@@ -188,7 +192,7 @@ func (p planner) compareRecords(w *workload) error {
 	}
 	p.passwordEdited(w)
 	w.editedCause = func(path string) plan.Cause {
-		if touches(byConfig, path) {
+		if touches(byConfig, path) || len(w.secrets.followed) > 0 && diff.Overlap(path, templateStamp) {
 			return plan.CauseConfig
 		}
 		return plan.CauseUser
@@ -263,7 +267,7 @@ func (p planner) decide(w *workload, content bool) error {
 	}
 	if w.live != nil && !w.changes {
 		w.target = w.recorded // what renders the same needs no new record
-		w.target.Live = reloaded
+		w.target.Live, w.target.Secrets = reloaded, w.secrets.quiet
 	}
 	if w.again {
 		w.target = w.recorded
