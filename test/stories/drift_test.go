@@ -99,12 +99,11 @@ func oursIsPutBack(s *scene) {
 func theirsIsLeft(s *scene) {
 	s.quiet(time.Second)
 	mark := s.mark()
-	port := int32(0)
+	port := s.freeNodePort()
 	changeAs(s, "kubectl-edit", "doris-fe-service", &corev1.Service{}, func(o *corev1.Service) {
 		o.Annotations["theirs"], o.Labels["theirs"] = "yes", "yes"
 		for i := range o.Spec.Ports {
 			if o.Spec.Ports[i].Port == 9030 {
-				port = o.Spec.Ports[i].NodePort%2700 + 30001
 				o.Spec.Ports[i].NodePort = port
 			}
 		}
@@ -130,6 +129,29 @@ func theirsIsLeft(s *scene) {
 		tally, _ := s.requests().Since(mark, s.namespace)
 		s.Errorf("it cost %d writes:\n%s", n, tally)
 	}
+}
+
+// freeNodePort is a node port that no Service has, of those that the API server draws
+// last.
+func (s *scene) freeNodePort() int32 {
+	s.Helper()
+	taken, services := map[int32]bool{}, &corev1.ServiceList{}
+	if err := s.client.List(s.Context(), services); err != nil {
+		s.Fatal(err)
+	}
+	for i := range services.Items {
+		for _, p := range services.Items[i].Spec.Ports {
+			taken[p.NodePort] = true
+		}
+	}
+	const first, last = 30000, 30085
+	for port := int32(first); port < last; port++ {
+		if !taken[port] {
+			return port
+		}
+	}
+	s.Fatal("every node port is taken")
+	return 0
 }
 
 // healthCheckPortIsLeft has somebody make the load balancer ask each node, for which the
