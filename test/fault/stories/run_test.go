@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// patience is how long a run may take to settle; undisturbed it takes seconds.
-	patience = time.Minute
+	// patience is how long a run may take to settle; undisturbed it takes seconds. A
+	// disruption budget may need two minutes to forget a Pod that has gone.
+	patience = 150 * time.Second
 	// calm is how long there must be no write until a run counts as settled.
 	calm = 2 * time.Second
 	// awake is how long an operator that was started needs to have watched all,
