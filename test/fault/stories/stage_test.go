@@ -82,7 +82,7 @@ func setStage(ctx context.Context, cfg *rest.Config) (*stage, error) {
 		Nodes: 6, Start: simnode.Fixed(100 * time.Millisecond), Ready: simnode.Fixed(50 * time.Millisecond),
 		// The disruption controller counts an evicted Pod that it never saw going as
 		// disrupted for two minutes, and so the next one of its name.
-		Stop: simnode.Fixed(500 * time.Millisecond),
+		Stop:    simnode.Fixed(500 * time.Millisecond),
 		Backoff: simnode.Backoff{First: 500 * time.Millisecond, Max: time.Second},
 	})
 	if err != nil {
