@@ -66,6 +66,9 @@ func TestPropertyNothingOptionalIsNeeded(t *testing.T) {
 // are rendered.
 func mend(s *dorisv1.DorisClusterSpec) {
 	s.AuthSecret, s.KerberosInfo = "", nil
+	if s.Rollout != nil {
+		s.Rollout.ProgressDeadlineSeconds = nil
+	}
 	for i := range s.SharedPersistentVolumeClaims {
 		s.SharedPersistentVolumeClaims[i].MountPath = fmt.Sprintf("/shared/%d/", i)
 		s.SharedPersistentVolumeClaims[i].PersistentVolumeClaimName = "shared"
