@@ -118,28 +118,10 @@ func (s *System) ReadingSecrets(read SecretReader) *System {
 // observeSecrets observes the Secrets that processes read.
 func (s *System) observeSecrets(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, w *World) error {
 	view := SecretView{Versions: map[string]string{}, Digests: map[string]map[string]string{}, Unread: map[string]string{}}
-	needed := map[string]bool{}
 	key := ownDigestKey(dc, w)
-	for _, kind := range rendered {
-		recorded, _ := readAccepted(w.StatefulSets[StatefulSetName(dc.Name, kind)])
-		for name := range processSecrets(dc, kind) {
-			if view.Versions[name] == "" {
-				secret, err := r.Secret(ctx, name)
-				if err != nil {
-					return err
-				}
-				if secret == nil {
-					continue
-				}
-				view.Versions[name] = string(secret.UID) + " " + secret.ResourceVersion
-			}
-			if was, had := recorded.Secrets.of(name, digestKeyID(key)); !had || was.Version != view.Versions[name] {
-				needed[name] = true
-			}
-		}
-	}
-	if len(view.Versions) == 0 {
-		return nil
+	needed, err := view.versions(ctx, r, dc, w.StatefulSets, digestKeyID(key))
+	if err != nil || len(view.Versions) == 0 {
+		return err
 	}
 	if view.Key = key; key == nil {
 		view.Key = make([]byte, digestKeySize)
@@ -156,6 +138,29 @@ func (s *System) observeSecrets(ctx context.Context, r observe.Reader, dc *doris
 	}
 	w.ProcessSecrets = view
 	return nil
+}
+
+// versions fills in those of the Secrets that exist, and tells which are not as they
+// are recorded.
+func (v *SecretView) versions(ctx context.Context, r observe.Reader, dc *dorisv1.DorisCluster, sets map[string]*appsv1.StatefulSet, key string) (needed map[string]bool, err error) {
+	needed = map[string]bool{}
+	for _, kind := range rendered {
+		recorded, _ := readAccepted(sets[StatefulSetName(dc.Name, kind)])
+		for _, name := range sortedKeys(processSecrets(dc, kind)) {
+			secret, err := r.Secret(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if secret == nil {
+				continue
+			}
+			v.Versions[name] = string(secret.UID) + " " + secret.ResourceVersion
+			if was, had := recorded.Secrets.of(name, key); !had || was.Version != v.Versions[name] {
+				needed[name] = true
+			}
+		}
+	}
+	return needed, nil
 }
 
 // ownDigestKey is the key that the cluster has; nil if it has none.
@@ -417,12 +422,12 @@ func (p planner) changeOf(kind dorisv1.ComponentType, c secretChange) plan.Chang
 	}
 	return plan.Change{
 		Object: plan.Ref{Kind: "Secret", Namespace: p.dc.Namespace, Name: c.name}, Path: fmt.Sprintf("for %s: data", kind),
-		From: "version " + versionOf(c.was), To: "version " + versionOf(c.now),
+		From: "version " + recordedVersion(c.was), To: "version " + recordedVersion(c.now),
 		Cause: plan.CauseConfig, Effect: plan.EffectRestartPod, Reason: reasonConfigUpdatePolicy, Message: said,
 	}
 }
 
-func versionOf(r secretRecord) string {
+func recordedVersion(r secretRecord) string {
 	_, version, _ := strings.Cut(r.Version, " ")
 	return version
 }
