@@ -78,7 +78,7 @@ func (w *world) went(t *testing.T, want ...string) {
 	w.evicts = nil
 }
 
-var allBackends = []string{"doris-be-2", "doris-be-1", "doris-be-0"}
+var readers = []string{"doris-be-2", "doris-be-1", "doris-be-0"}
 
 func withPolicy(policy dorisv1.ConfigUpdatePolicy) func(*dorisv1.DorisClusterSpec) {
 	return func(s *dorisv1.DorisClusterSpec) { s.ConfigUpdatePolicy = policy }
@@ -100,7 +100,7 @@ func TestAChangedSecretIsHeldUntilAPersonAccepts(t *testing.T) {
 	}
 	w.dc.Annotations = map[string]string{meta.AnnotationApprove: held[0].Approve}
 	p = w.settle()
-	w.went(t, allBackends...)
+	w.went(t, readers...)
 	if len(p.Held()) > 0 {
 		t.Errorf("afterwards there is held\n%s", printPlan(p))
 	}
@@ -114,9 +114,9 @@ func TestWhatAChangedSecretMoves(t *testing.T) {
 		change func(*world)
 		want   []string
 	}{
-		{"Restart: a mounted key restarts the component that mounts it", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("certs", "tls.key") }, allBackends},
-		{"Auto: as under Restart, since a process reads it when it starts", dorisv1.ConfigUpdateAuto, func(w *world) { w.rotate("certs", "tls.key") }, allBackends},
-		{"a key in the environment restarts", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("tokens", "used") }, allBackends},
+		{"Restart: a mounted key restarts the component that mounts it", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("certs", "tls.key") }, readers},
+		{"Auto: as under Restart, since a process reads it when it starts", dorisv1.ConfigUpdateAuto, func(w *world) { w.rotate("certs", "tls.key") }, readers},
+		{"a key in the environment restarts", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("tokens", "used") }, readers},
 		{"another key of the same Secret does not", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("tokens", "unused") }, nil},
 		{"the account is followed without a restart", dorisv1.ConfigUpdateRestart, func(w *world) { w.rotate("login", "password") }, nil},
 		{"labels of a Secret are no content", dorisv1.ConfigUpdateRestart, func(w *world) {
