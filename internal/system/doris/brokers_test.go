@@ -75,8 +75,10 @@ func TestBrokersLeaveTheDatabase(t *testing.T) {
 	t.Run("those of others, and those by an address, are left", func(t *testing.T) {
 		w := memberCluster(t, withBrokers)
 		others := []client.Broker{
-			{Name: "hdfs", Host: "10.1.2.3", Port: 8000}, {Name: "broker001", Host: "doris-broker-9.doris-broker-internal.other.svc.cluster.local", Port: 8000},
-			{Name: "broker001", Host: "doris-broker-9", Port: 8000}, {Name: "x", Host: "doris-be-9.doris-be-internal.shop.svc.cluster.local", Port: 8000},
+			{Name: "hdfs", Host: "10.1.2.3", Port: 8000},
+			{Name: "broker001", Host: "doris-broker-9.doris-broker-internal.other.svc.cluster.local", Port: 8000},
+			{Name: "broker001", Host: "doris-broker-9", Port: 8000},
+			{Name: "x", Host: "doris-be-9.doris-be-internal.shop.svc.cluster.local", Port: 8000},
 		}
 		w.db.brokers = append(w.db.brokers, others...)
 		w.now = w.now.Add(time.Hour)

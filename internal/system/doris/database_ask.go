@@ -92,6 +92,7 @@ func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, 
 	}
 	in := p.interest()
 	in.about += at.secrets() // another one may mend what was refused
+	in.moving = in.moving || p.joining(s.asker.now())
 	view := s.asker.look(ctx, database, at, in)
 	w.Database = &view
 }

@@ -47,6 +47,20 @@ func (p planner) unregistered(kind dorisv1.ComponentType) []*corev1.Pod {
 	return out
 }
 
+// joining tells whether a Pod has become ready a moment ago and is not known to be a
+// member: it registers itself meanwhile.
+func (p planner) joining(now time.Time) bool {
+	for _, kind := range backendKinds {
+		for i := range p.world.Pods[string(kind)] {
+			pod := &p.world.Pods[string(kind)][i]
+			if ready(pod) && now.Sub(readySince(pod)) < registers && !registered(p.dc, kind, pod.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func readySince(pod *corev1.Pod) time.Time {
 	return conditionOf(pod, corev1.PodReady).LastTransitionTime.Time
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -342,4 +343,29 @@ func TestFoundPodsStay(t *testing.T) {
 	w.lives()
 	w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4")
 	w.only(t, fiveBackends[:3]...)
+}
+
+// TestNewMembersAreSeenSoon is of Pods that have just become ready: the database is
+// asked more often until it knows them, and not for ever.
+func TestNewMembersAreSeenSoon(t *testing.T) {
+	t.Parallel()
+	w := memberCluster(t, threeByThree)
+	since := func(age time.Duration) planner {
+		_, observed := w.plan(w.store.Now())
+		pods := observed.Pods["be"]
+		for i := range pods {
+			pods[i].Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-age))
+		}
+		return w.system.planner(w.dc, observed)
+	}
+	if since(time.Second).joining(w.now) {
+		t.Error("all are known, and it is asked often")
+	}
+	w.dc.Status.BeStatus.RegisteredInstances = w.dc.Status.BeStatus.RegisteredInstances[:2]
+	if !since(time.Second).joining(w.now) {
+		t.Error("one is not known, and it is asked seldom")
+	}
+	if since(registers).joining(w.now) {
+		t.Error("one is not known for long, and it is asked often")
+	}
 }

@@ -46,9 +46,27 @@ func frontendsLeft(n int) func(context.Context, *scene) string {
 	}
 }
 
+// registeredAll says what is missing until n backends are left, and the operator has
+// seen that they are members.
+func registeredAll(n int) func(context.Context, *scene) string {
+	return func(ctx context.Context, s *scene) string {
+		if missing := holdsAll(n)(ctx, s); missing != "" {
+			return missing
+		}
+		dc, err := s.doris(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		if got := dc.Status.BeStatus.RegisteredInstances; len(got) != n {
+			return fmt.Sprintf("seen as members are %v", got)
+		}
+		return ""
+	}
+}
+
 var (
 	membersScaleOut = tale{
-		name: "scale-out of a database from 1+3 to 1+5", database: true, setup: createsFilled, act: wantsBackends(5), unsettled: holdsAll(5),
+		name: "scale-out of a database from 1+3 to 1+5", database: true, setup: createsFilled, act: wantsBackends(5), unsettled: registeredAll(5),
 	}
 	observersLeave = tale{
 		name: "scale-in of observers from 3+1 to 1+1", database: true, unsettled: frontendsLeft(1),

@@ -104,6 +104,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`), "kube-api-access-RANDOM"},
 	{regexp.MustCompile(`\bsim-\d+\b`), "NODE"},
+	{regexp.MustCompile(`("retired-\d+": )"[0-9a-f]{12}"`), `$1"TOKEN"`},
 	{regexp.MustCompile(`\bzone-\d+\b`), "ZONE"},
 }
 
