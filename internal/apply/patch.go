@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,13 @@ func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
 	if step.Subresource == scale {
 		patch = w.mergeScale
 	}
+	if step.Subresource == resize {
+		patch = w.resize
+	}
 	err = patch(ctx, step.Object, step.Fields, step.Manager)
+	if err != nil && step.Else != nil && (Permanent(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
+		err = w.merge(ctx, step.Object, step.Else, step.Manager)
+	}
 	if err != nil && step.Apart && Permanent(err) {
 		return w.ledger.refuse(key, intent, said.Live, err)
 	}
@@ -161,6 +169,25 @@ func (w *Writer) merge(ctx context.Context, observed client.Object, fields map[s
 		return fmt.Errorf("patching %s: %w", ref, err)
 	}
 	return w.settle(ctx, gvk, client.ObjectKeyFromObject(result))
+}
+
+// resize is the subresource that holds the sizes of the containers of a running Pod.
+const resize = "resize"
+
+// resize patches the sizes of containers, which are told by their names, if the Pod still
+// is the one that was observed.
+func (w *Writer) resize(ctx context.Context, observed client.Object, fields map[string]any, manager string) error {
+	ref := plan.RefOf(observed)
+	body, err := PatchBody(observed, fields)
+	if err != nil {
+		return fmt.Errorf("resizing %s: %w", ref, err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: observed.GetNamespace(), Name: observed.GetName()}}
+	options := &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: manager}}
+	if err := w.client.SubResource(resize).Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, body), options); err != nil {
+		return fmt.Errorf("resizing %s: %w", ref, err)
+	}
+	return w.settle(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), client.ObjectKeyFromObject(pod))
 }
 
 // scale is the subresource that holds the number of replicas.

@@ -31,6 +31,9 @@ type Want struct {
 	// Restart is the effect of a change of a Pod template; EffectRestartPod when
 	// it is left empty.
 	Restart Effect
+	// Says is a sentence about changes of the Pod template, where there is more to say
+	// than their effect.
+	Says string
 	// Update says what an update is for, where that is not told by the fields that
 	// it changes.
 	Update string
@@ -208,7 +211,11 @@ func (b *Builder) judge(w Want, fields []diff.Field) update {
 			u.held = append(u.held, f)
 			continue
 		}
-		judged, kept = append(judged, classify(RefOf(w.Rendered), f, w.cause(f.Path), w.Restart)), append(kept, f)
+		c := classify(RefOf(w.Rendered), f, w.cause(f.Path), w.Restart)
+		if c.Message == "" && InTemplate(c.Path) {
+			c.Message = w.Says
+		}
+		judged, kept = append(judged, c), append(kept, f)
 	}
 	u.approved = b.consent(judged, Consents(w.Live))
 	for i, c := range judged {

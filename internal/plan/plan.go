@@ -161,6 +161,9 @@ type Patch struct {
 	Reason  string
 	// Subresource is what the fields are of; empty for the object itself.
 	Subresource string
+	// Else is patched into the object itself where the API server refuses Fields in
+	// the subresource, so that the refusal is seen when the object is.
+	Else map[string]any
 	// Apart tells that nothing else depends on it: a refusal is reported, keeps no
 	// other step from being carried out, and is not asked for again at once.
 	Apart bool

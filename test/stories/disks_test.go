@@ -110,7 +110,6 @@ func TestDisksOfAClassThatDoesNotGrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.client.Delete(t.Context(), class) })
-	s.refusals = true
 	s.operate()
 	s.create(strings.Replace(operated, "provisioner: Operator, mountPath: /opt/apache-doris/be/storage, persistentVolumeClaimSpec: {", "provisioner: Operator, mountPath: /opt/apache-doris/be/storage, persistentVolumeClaimSpec: {storageClassName: "+class.Name+", ", 1))
 	s.settled("doris")

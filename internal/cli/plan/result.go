@@ -197,7 +197,7 @@ func replaces(effect plan.Effect, verdict plan.Verdict, reason string) bool {
 	switch effect {
 	case plan.EffectNone, plan.EffectReload, plan.EffectResize:
 		return false
-	case plan.EffectReloadOrRestart, plan.EffectRestartContainer, plan.EffectRestartPod, plan.EffectRecreate, plan.EffectDataLoss:
+	case plan.EffectReloadOrRestart, plan.EffectResizeOrRestart, plan.EffectRestartContainer, plan.EffectRestartPod, plan.EffectRecreate, plan.EffectDataLoss:
 	}
 	return (verdict == plan.VerdictApply || verdict == plan.VerdictWait) && !stays(verdict, reason)
 }

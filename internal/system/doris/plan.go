@@ -304,8 +304,9 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 	}
 	target.Spec.Replicas = new(replicas)
 	p.remember(w, target)
+	p.rememberResize(w, target)
 	p.build.Want(plan.Want{
-		Rendered: target, Live: live(p.found, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart,
+		Rendered: target, Live: live(p.found, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart, Says: w.sizesSaid(),
 		Reason: strconv.Itoa(int(replicas)) + " Pods of " + string(w.kind), Update: w.update(),
 		Exact: true, // the number of replicas may be what was observed
 	})
@@ -341,6 +342,9 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 		Object: plan.Ref{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name},
 		Cause:  why.Cause, Effect: cmp.Or(why.Effect, plan.EffectRestartPod), Verdict: plan.VerdictWait,
 		Reason: "Outdated", Message: "replaced when its turn comes, one Pod at a time, each when all others are ready",
+	}
+	if c.Effect == plan.EffectResizeOrRestart {
+		c.Message = "resized in place when its turn comes; replaced if its node cannot do that"
 	}
 	if why.Verdict == plan.VerdictHold {
 		c.Verdict, c.Reason, c.Message = plan.VerdictHold, why.Reason, "stays as it is while the change of its template is held"

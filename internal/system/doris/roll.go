@@ -39,7 +39,9 @@ func (p planner) roll() error {
 		m.Outdated = (m.Outdated || p.mustGo[m.Name]) && !p.leave.pods[m.Name]
 		_, m.Failed = p.fails(r.kinds[m.Name], r.pods[m.Name])
 	}
-	p.replaceNext(r)
+	if !p.resizeNext(&r) {
+		p.replaceNext(r)
+	}
 	return nil
 }
 

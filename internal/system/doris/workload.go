@@ -47,6 +47,8 @@ type workload struct {
 	// offered are the differences of a newer rendering that a person consented to.
 	offered []diff.Field
 	restart plan.Effect
+	// sizes say what the process makes of edits that reach it by a resize.
+	sizes []string
 	// back is the template that is put back, and failed why.
 	back   *lastGood
 	failed failedChange
@@ -262,6 +264,9 @@ func (p planner) decide(w *workload, content bool) error {
 	}
 	w.restart = p.restartEffect(*w)
 	w.target, w.at = w.now, w.revision
+	if how, resizes := p.resizable(*w); resizes {
+		w.restart, w.sizes = plan.EffectResizeOrRestart, how
+	}
 	if len(w.edited) > 0 {
 		p.mayChange(w, content)
 	}
@@ -291,6 +296,9 @@ func (p planner) offer(w *workload) error {
 	offered = templateFields(offered)
 	if p.build.Hold(plan.Consents(w.live), p.offerChanges(*w, offered)) {
 		w.at, w.offered, w.changes, w.approved = p.latest, offered, true, true
+		if w.restart == plan.EffectResizeOrRestart { // not by sizes alone any more
+			w.restart = plan.EffectRestartPod
+		}
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ type world struct {
 	// clocked has the kubelet say since when Pods are ready.
 	clocked bool
 	disks   *disksDouble // nil unless a test looks at claims
+	sizes   *sizesDouble // nil unless nodes can resize
 }
 
 func newWorld(r reporter, manifest string) *world {
@@ -273,8 +274,11 @@ func (w *world) step(s plan.Step) error {
 		w.nodes.applied(w, x.Target().String())
 		return err
 	case plan.Patch:
-		if x.Subresource == "scale" {
+		switch x.Subresource {
+		case "scale":
 			return w.scale(x)
+		case "resize":
+			return w.sizes.resize(w, x)
 		}
 		if refused := w.disks.mayPatch(w, x); refused != nil {
 			return refused
@@ -603,6 +607,7 @@ func (w *world) podGoesOn(name string) {
 	if !bad {
 		w.nodes.runs(w, next)
 	}
+	w.sizes.show(next)
 	if !reflect.DeepEqual(next.Status, pod.Status) {
 		w.must(w.store.SetStatus(next))
 	}

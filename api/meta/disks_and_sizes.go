@@ -12,3 +12,14 @@ const (
 	// run.
 	ReasonRecreated = "MadeAgain"
 )
+
+// Resizes of running Pods.
+const (
+	// AnnotationResize on a workload records, as JSON, from which templates its Pods
+	// come to the newest one by a resize alone.
+	AnnotationResize = Prefix + "resize"
+	// AnnotationResizeRefused on a Pod is a size that the API server refused it.
+	AnnotationResizeRefused = Prefix + "resize-refused"
+	// ReasonResizing says that running Pods get other sizes.
+	ReasonResizing = "Resizing"
+)
