@@ -38,7 +38,7 @@ func TestMemoryIsRaisedInPlace(t *testing.T) {
 		}
 	}
 	went := len(s.history.Went())
-	undo := s.nodes.Inject(simnode.Rule{Fault: simnode.FaultResizeRefused, Namespace: s.namespace, Pod: "doris-be-1"})
+	undo := s.nodes.Inject(simnode.Rule{Fault: simnode.FaultResizeRefused, Namespace: s.namespace, Name: "doris-be-1"})
 	defer undo()
 	s.edit("doris", backendMemory("3Gi"))
 	s.settled("doris")
