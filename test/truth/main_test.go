@@ -1,0 +1,132 @@
+package truth
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/dial"
+	"github.com/fairlead-dev/fairlead/internal/operator"
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
+	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/simnode"
+	"github.com/fairlead-dev/fairlead/test/story"
+)
+
+const (
+	// lanes are sequences of edits that run side by side.
+	lanes = 6
+	// edits are how many edits one cluster gets.
+	edits = 5
+	// patience bounds one edit. It is no measure of speed.
+	patience = 2 * time.Minute
+	// agent is the user agent of the operator.
+	agent = "fairlead-truth"
+)
+
+// plansVariable says how many plans are held against what happens.
+const plansVariable = "FAIRLEAD_TRUTH_PLANS"
+
+// wanted is how many plans there shall be at least.
+func wanted() int {
+	n, err := strconv.Atoi(os.Getenv(plansVariable))
+	if err != nil || n < 1 {
+		return 200
+	}
+	return n
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	checks := (wanted() + lanes*edits - 1) / (lanes * edits)
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.shrinktime": "3m"} {
+		if err := flag.Set(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	clustertest.Main(m, cluster.Options{Nodes: cluster.None})
+}
+
+// stage is what all lanes share: a control plane with simulated nodes and one
+// operator.
+var stage struct {
+	once    sync.Once
+	client  client.WithWatch
+	cluster *cluster.Cluster
+	err     error
+	// plans that were held against what happened, and what became of them.
+	plans, refused, held, replaced atomic.Int64
+	names                          atomic.Int64
+}
+
+func setStage(t *testing.T) {
+	t.Helper()
+	c := clustertest.Shared(t)
+	stage.once.Do(func() { stage.cluster, stage.err = c, setUp(c) })
+	if stage.err != nil {
+		t.Fatal(stage.err)
+	}
+}
+
+func setUp(c *cluster.Cluster) error {
+	ctrl.SetLogger(logr.Discard())
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, admissionregistrationv1.AddToScheme, dorisv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	admin := c.RESTConfig()
+	admin.QPS = -1
+	var err error
+	if stage.client, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if err := story.Install(ctx, stage.client, "../../config/install/fairlead.yaml", func(kind string) bool { return kind != "Deployment" }); err != nil {
+		return err
+	}
+	if _, err := simnode.Start(ctx, c.RESTConfig(), simnode.Options{
+		Nodes: 6, Start: simnode.Fixed(50 * time.Millisecond), Ready: simnode.Fixed(50 * time.Millisecond),
+	}); err != nil {
+		return err
+	}
+	if err := story.AwaitKind(ctx, stage.client, patience); err != nil {
+		return err
+	}
+	direct, err := dial.Via("")
+	if err != nil {
+		return err
+	}
+	cfg := c.RESTConfig()
+	cfg.QPS, cfg.UserAgent = -1, agent
+	go func() {
+		err := operator.Run(ctx, cfg, operator.Options{
+			Systems: operator.SystemNames(), MetricsAddress: "0", HealthAddress: "0", Workers: 16, Dial: direct, Log: logr.Discard(),
+			Around: operator.Around{Doris: func(d operator.Doris) operator.Doris {
+				return d.(*doris.System).WithPause(time.Millisecond) //nolint:forcetypeassert // it is what the operator makes
+			}},
+		})
+		fmt.Fprintln(os.Stderr, "the operator ended:", err)
+	}()
+	return nil
+}
