@@ -29,6 +29,7 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/counts"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -92,7 +93,7 @@ func (w *truth) begin() {
 	dc := base()
 	dc.Namespace = w.namespace
 	w.must(stage.client.Create(w.Context(), dc))
-	w.rests("the new cluster")
+	w.rests("the new cluster", w.mark(), false)
 }
 
 // end takes the namespace away; that of a sequence that failed, too, since a smaller one
@@ -118,7 +119,7 @@ func (w *truth) edit(turn int) {
 	}
 	names := draw(w.T, turn, edited, configs)
 	planned := w.planned(edited, configs)
-	before := w.look()
+	before, mark := w.look(), w.mark()
 	refused, err := w.apply(edited, configs)
 	w.must(err)
 	stage.plans.Add(1)
@@ -130,23 +131,31 @@ func (w *truth) edit(turn int) {
 		return
 	}
 	w.configs = configs
-	w.rests(fmt.Sprint(names))
+	w.rests(fmt.Sprint(names), mark, len(plannedOutcome(planned).Objects) > 0)
 	w.compare(names, planned, before, w.look())
 	if len(planned.Sets) > 0 {
 		stage.held.Add(1)
 	}
-	if slices.ContainsFunc(planned.Findings, func(f plan.Finding) bool { return f.Severity == plan.Refusal }) {
+	if apimeta.IsStatusConditionTrue(w.doris().Status.Conditions, meta.ConditionStalled) {
 		stage.refused.Add(1)
 		w.takesBack(dc)
 	}
 }
 
-// takesBack undoes an edit that the operator refused, so that the next is judged.
+// takesBack undoes an edit that is refused, or waits for an object, so that the next
+// one is carried out.
 func (w *truth) takesBack(to *dorisv1.DorisCluster) {
-	dc := w.doris()
-	dc.Spec, dc.Annotations = to.Spec, to.Annotations
-	w.must(stage.client.Update(w.Context(), dc, client.FieldOwner("a-person")))
-	w.rests("an edit that was refused is taken back")
+	mark := w.mark()
+	for {
+		dc := w.doris()
+		dc.Spec, dc.Annotations = to.Spec, to.Annotations
+		err := stage.client.Update(w.Context(), dc, client.FieldOwner("a-person"))
+		if !apierrors.IsConflict(err) {
+			w.must(err)
+			break
+		}
+	}
+	w.rests("an edit that was refused is taken back", mark, true)
 }
 
 // planned is what the plugin says of the edited manifests.
@@ -207,29 +216,35 @@ func (w *truth) apply(dc *dorisv1.DorisCluster, configs map[string]*corev1.Confi
 	}
 }
 
-// rests waits until the operator has seen the newest spec, and has nothing to do.
-func (w *truth) rests(what string) {
+func (w *truth) mark() audit.Mark {
 	w.Helper()
-	operator := counts.Client{Log: stage.cluster.Audit(), Agent: agent}
-	deadline, last := time.Now().Add(patience), time.Now()
 	mark, err := stage.cluster.Audit().Mark()
 	w.must(err)
+	return mark
+}
+
+// rests waits until the operator has seen the newest spec, and has nothing to do. Where
+// it is expected to act, it must have done so since the mark: an annotation brings no
+// new generation by which one could tell that it was seen.
+func (w *truth) rests(what string, mark audit.Mark, acts bool) {
+	w.Helper()
+	operator := counts.Client{Log: stage.cluster.Audit(), Agent: agent}
+	deadline, last, acted := time.Now().Add(patience), time.Now(), false
 	for ; ; time.Sleep(100 * time.Millisecond) { // the pace of polling
-		next, err := stage.cluster.Audit().Mark()
-		w.must(err)
+		next := w.mark()
 		tally, err := operator.Since(mark, w.namespace)
 		w.must(err)
 		if tally.Restless() > 0 {
-			last, mark = time.Now(), next
+			last, mark, acted = time.Now(), next, true
 		}
 		dc := w.doris()
 		missing := busy(dc)
-		if missing == "" && time.Since(last) > time.Second {
+		if missing == "" && time.Since(last) > time.Second && (acted || !acts) {
 			return
 		}
 		if time.Now().After(deadline) {
 			text, _ := yaml.Marshal(dc)
-			w.Fatalf("%s: after %s it is not at rest: %s\n%s", what, patience, missing, text)
+			w.Fatalf("%s: after %s it is not at rest (acted: %t): %s\n%s", what, patience, acted, missing, text)
 		}
 	}
 }
@@ -287,7 +302,8 @@ type outcome struct {
 func plannedOutcome(p cliplan.Result) outcome {
 	objects, replaced, resized := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range p.Changes {
-		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
+		// What waits goes by itself when its turn comes, unless it waits for something else.
+		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait && c.Reason == "Outdated"
 		switch {
 		case c.Object.Kind == "Pod" && c.Effect == plan.EffectRestartPod && goes:
 			replaced[c.Object.Name] = true

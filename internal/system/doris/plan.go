@@ -346,6 +346,9 @@ func waitsItsTurn(pod *corev1.Pod, why plan.Change) plan.Change {
 	if c.Effect == plan.EffectResizeOrRestart {
 		c.Message = "resized in place when its turn comes; replaced if its node cannot do that"
 	}
+	if why.Verdict == plan.VerdictWait && why.Reason != "" {
+		c.Reason, c.Message = why.Reason, "replaced after the change of its template, which waits: "+why.Message
+	}
 	if why.Verdict == plan.VerdictHold {
 		c.Verdict, c.Reason, c.Message = plan.VerdictHold, why.Reason, "stays as it is while the change of its template is held"
 		if why.Cause == plan.CauseDrift {
