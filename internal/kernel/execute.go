@@ -35,8 +35,7 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		if did {
 			rn.writes++
 		}
-		var refused *apply.RefusedError
-		if errors.As(err, &refused) { // said, and nothing to look at again for
+		if refused, is := errors.AsType[*apply.RefusedError](err); is { // said, and nothing to look at again for
 			r.refused(rn, step, refused)
 			continue
 		}

@@ -96,15 +96,20 @@ func (d *double) Plan(*thing, int, time.Time) (plan.Plan, error) {
 	return d.plans[i], nil
 }
 
-func (d *double) Execute(context.Context, int, plan.Operation) error       { return d.note("call") }
-func (d *double) Report(*thing, int, plan.Plan, time.Time) status.Health   { return d.health }
-func (d *double) Delete(context.Context, plan.Delete) error                { return d.note("delete") }
-func (d *double) Patch(context.Context, plan.Patch) error                  { return d.note("patch") }
-func (d *double) Adopt(context.Context, plan.Adopt) error                  { return d.note("adopt") }
-func (d *double) Disown(context.Context, plan.Disown) error                { return d.note("disown") }
+func (d *double) Execute(context.Context, int, plan.Operation) error     { return d.note("call") }
+func (d *double) Report(*thing, int, plan.Plan, time.Time) status.Health { return d.health }
+func (d *double) Delete(context.Context, plan.Delete) error              { return d.note("delete") }
+
+func (d *double) Patch(context.Context, plan.Patch) error { return d.note("patch") }
+
+func (d *double) Adopt(context.Context, plan.Adopt) error { return d.note("adopt") }
+
+func (d *double) Disown(context.Context, plan.Disown) error { return d.note("disown") }
+
 func (d *double) Create(context.Context, client.Object, plan.Create) error { return d.note("create") }
-func (d *double) Evict(context.Context, plan.Evict) error                  { return d.note("evict") }
-func (d *double) Forget(types.NamespacedName)                              { _ = d.note("forget") }
+
+func (d *double) Evict(context.Context, plan.Evict) error { return d.note("evict") }
+func (d *double) Forget(types.NamespacedName)             { _ = d.note("forget") }
 func (d *double) Apply(context.Context, client.Object, plan.Apply) (bool, error) {
 	return d.wrote("apply")
 }

@@ -63,7 +63,9 @@ func (e *editing) amount(what string, values ...string) resource.Quantity {
 // plays the database on simulated nodes.
 var possible = []edit{
 	{"the same once more", func(*editing) {}},
-	{"image", func(e *editing) { e.spec.Image = "apache/doris:" + e.kind + e.oneOf("version", "-2.1.8", "-2.1.9", "-2.1.10") }},
+	{"image", func(e *editing) {
+		e.spec.Image = "apache/doris:" + e.kind + e.oneOf("version", "-2.1.8", "-2.1.9", "-2.1.10")
+	}},
 	{"one more", func(e *editing) { e.spec.Replicas = new(min(*e.spec.Replicas+1, 4)) }},
 	{"resources", func(e *editing) {
 		cpu, memory := e.amount("cpu", "1", "2"), e.amount("memory", "1Gi", "2Gi", "4Gi")

@@ -107,6 +107,8 @@ func setUp(c *cluster.Cluster) error {
 	}
 	if _, err := simnode.Start(ctx, c.RESTConfig(), simnode.Options{
 		Nodes: 6, Start: simnode.Fixed(50 * time.Millisecond), Ready: simnode.Fixed(50 * time.Millisecond),
+		// A Pod that is gone at once stays disrupted for minutes in the eyes of the disruption controller.
+		Stop: simnode.Fixed(300 * time.Millisecond),
 	}); err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func setUp(c *cluster.Cluster) error {
 		err := operator.Run(ctx, cfg, operator.Options{
 			Systems: operator.SystemNames(), MetricsAddress: "0", HealthAddress: "0", Workers: 16, Dial: direct, Log: logr.Discard(),
 			Around: operator.Around{Doris: func(d operator.Doris) operator.Doris {
-				return d.(*doris.System).WithPause(time.Millisecond) //nolint:forcetypeassert // it is what the operator makes
+				return d.(*doris.System).WithPause(time.Millisecond)
 			}},
 		})
 		fmt.Fprintln(os.Stderr, "the operator ended:", err)

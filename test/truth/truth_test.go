@@ -279,7 +279,7 @@ func (w *truth) look() sight {
 		items, err := apimeta.ExtractList(list)
 		w.must(err)
 		for _, item := range items {
-			o := item.(client.Object) //nolint:forcetypeassert // lists of objects hold objects
+			o := item.(client.Object)
 			var wrote []string
 			for _, m := range o.GetManagedFields() {
 				if strings.HasPrefix(m.Manager, "fairlead") {

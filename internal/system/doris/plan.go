@@ -46,20 +46,8 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	for _, record := range objects.ConfigMaps {
 		p.want(p.withRetired(record), live(w.OwnMaps, record.Name), "record that the frontends have served")
 	}
-	for _, c := range objects.Components {
-		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
-			return plan.Plan{}, err
-		}
-		work := p.workloadOf(c.Type, objects.Settings, contents[c.Type])
-		if err := p.component(c, work, contents[c.Type]); err != nil {
-			return plan.Plan{}, err
-		}
-		if c.Type == dorisv1.ComponentCN && objects.Autoscaler != nil {
-			p.autoscale(objects.Autoscaler)
-		}
-	}
-	if objects.Autoscaler == nil {
-		p.autoscale(nil)
+	if err := p.components(objects, contents); err != nil {
+		return plan.Plan{}, err
 	}
 	p.removed()
 	p.brokersGone()
@@ -69,6 +57,26 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	}
 	built, err := p.build.Plan()
 	return p.revisited(p.rechecked(built)), err
+}
+
+// components plans each component, and the autoscaler after the one that it scales.
+func (p planner) components(objects Objects, contents map[dorisv1.ComponentType]content) error {
+	for _, c := range objects.Components {
+		if err := p.barriers(c, objects.MissingFor(c.Type)); err != nil {
+			return err
+		}
+		work := p.workloadOf(c.Type, objects.Settings, contents[c.Type])
+		if err := p.component(c, work, contents[c.Type]); err != nil {
+			return err
+		}
+		if c.Type == dorisv1.ComponentCN && objects.Autoscaler != nil {
+			p.autoscale(objects.Autoscaler)
+		}
+	}
+	if objects.Autoscaler == nil {
+		p.autoscale(nil)
+	}
+	return nil
 }
 
 // planner returns what plans for a cluster.
@@ -216,13 +224,7 @@ func (p planner) component(c Component, w workload, has content) error {
 	}
 	p.build.Find(p.movesData(w)...)
 	p.wantCopies(has)
-	for _, service := range c.Services {
-		what := "names of the Pods of " + string(c.Type)
-		if service.Name == AccessServiceName(p.dc.Name, c.Type) {
-			what = "access to " + string(c.Type)
-		}
-		p.want(service, live(p.world.Services, service.Name), what)
-	}
+	p.services(c)
 	if w.found {
 		p.takeOver(w)
 		return nil
@@ -237,13 +239,7 @@ func (p planner) component(c Component, w workload, has content) error {
 		return err
 	}
 	w.approved = w.approved || consented
-	target := p.rendered(w, w.target, w.at)
-	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
-		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
-	}
-	keepTemplates(target, w.live, disks)
-	w.mark(target)
-	p.asRemembered(w, target)
+	target := p.targetOf(w, disks)
 	if err := p.additions(w, target); err != nil {
 		return err
 	}
@@ -259,6 +255,28 @@ func (p planner) component(c Component, w workload, has content) error {
 	p.saySecrets(w)
 	p.reload(w)
 	return nil
+}
+
+func (p planner) services(c Component) {
+	for _, service := range c.Services {
+		what := "names of the Pods of " + string(c.Type)
+		if service.Name == AccessServiceName(p.dc.Name, c.Type) {
+			what = "access to " + string(c.Type)
+		}
+		p.want(service, live(p.world.Services, service.Name), what)
+	}
+}
+
+// targetOf is the set as it shall be, but for what somebody else added.
+func (p planner) targetOf(w workload, disks []disk) *appsv1.StatefulSet {
+	target := p.rendered(w, w.target, w.at)
+	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
+		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
+	}
+	keepTemplates(target, w.live, disks)
+	w.mark(target)
+	p.asRemembered(w, target)
+	return target
 }
 
 // carryOut plans the set itself.

@@ -3,6 +3,7 @@ package doris
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -70,9 +71,7 @@ func (w World) standIns(dc *dorisv1.DorisCluster) World {
 			continue
 		}
 		sets := map[string]*appsv1.StatefulSet{name: a.Set}
-		for other, set := range w.StatefulSets {
-			sets[other] = set
-		}
+		maps.Copy(sets, w.StatefulSets)
 		w.StatefulSets = sets
 	}
 	return w
@@ -94,7 +93,8 @@ func (p planner) makeAgain() (busy bool) {
 			p.waitAgain(live, "its Pods are let go, and it is made again")
 			busy = true
 		default:
-			busy = p.settleAgain(c, a, live) || busy
+			p.settleAgain(c, a, live)
+			busy = true
 		}
 	}
 	return busy
@@ -112,23 +112,22 @@ func (p planner) bringBack(c dorisv1.ComponentType, a again) {
 }
 
 // settleAgain sees to a set that was made again until it is as the former one was.
-func (p planner) settleAgain(c dorisv1.ComponentType, a again, live *appsv1.StatefulSet) (busy bool) {
+func (p planner) settleAgain(c dorisv1.ComponentType, a again, live *appsv1.StatefulSet) {
 	ours, err := p.engine.Owned(live, FieldManager)
 	if err == nil && len(ours) == 0 && len(a.Owned) > 0 {
 		p.build.Step(plan.Change{
 			Object: plan.RefOf(typed(live)), Path: "metadata.managedFields", Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
 			Reason: meta.ReasonRecreated, Message: "the fields of the former set that were ours are ours again",
 		}, plan.Adopt{Object: live, Rendered: &unstructured.Unstructured{Object: a.Owned}, Manager: FieldManager, Reason: "own again what was ours"})
-		return true
+		return
 	}
 	if live.Status.ObservedGeneration != live.Generation || slices.ContainsFunc(p.world.Pods[string(c)], func(pod corev1.Pod) bool {
 		return pod.DeletionTimestamp == nil && metav1.GetControllerOf(&pod) == nil
 	}) {
 		p.waitAgain(live, "the StatefulSet controller takes the Pods back")
-		return true
+		return
 	}
 	p.delete(copyRef(p.world.OwnMaps[AgainName(p.dc.Name, c)]), "StatefulSet "+live.Name+" is there again")
-	return true
 }
 
 func (p planner) waitAgain(set *appsv1.StatefulSet, message string) {
@@ -298,7 +297,7 @@ func (p planner) withPassword(set *appsv1.StatefulSet) {
 }
 
 // passwordHere stands where a password is left out.
-const passwordHere = "(of the spec)"
+const passwordHere = "(of the spec)" //nolint:gosec // it is none
 
 func hidePassword(set *appsv1.StatefulSet) {
 	eachPassword(set, func(e *corev1.EnvVar) { e.Value = passwordHere })

@@ -205,7 +205,11 @@ func TestASetIsMadeAgainWhateverIsCutShort(t *testing.T) {
 		w.approveHeld()
 		return w, before, was, w.drive(w.acts, stop)
 	}
-	_, _, _, writes := whole(func(int) (bool, bool) { return false, false })
+	undisturbed := func() int {
+		_, _, _, writes := whole(func(int) (bool, bool) { return false, false })
+		return writes
+	}
+	writes := undisturbed()
 	if writes < 8 { // three claims, the note, the deletion, the set, its fields, the note
 		t.Fatalf("only %d writes", writes)
 	}
