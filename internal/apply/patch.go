@@ -40,17 +40,7 @@ func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
 	if err := w.ledger.refused(key, intent, said.Live); err != nil {
 		return err
 	}
-	patch := w.merge
-	if step.Subresource == scale {
-		patch = w.mergeScale
-	}
-	if step.Subresource == resize {
-		patch = w.resize
-	}
-	err = patch(ctx, step.Object, step.Fields, step.Manager)
-	if err != nil && step.Else != nil && (Permanent(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
-		err = w.merge(ctx, step.Object, step.Else, step.Manager)
-	}
+	err = w.patch(ctx, step)
 	if err != nil && step.Apart && Permanent(err) {
 		return w.ledger.refuse(key, intent, said.Live, err)
 	}
@@ -59,6 +49,23 @@ func (w *Writer) Patch(ctx context.Context, step plan.Patch) error {
 	}
 	w.ledger.record(owner, key, intent, said.Live, "")
 	return nil
+}
+
+// patch sends a patch to what its fields are of, and what else is to be said where
+// that is refused.
+func (w *Writer) patch(ctx context.Context, step plan.Patch) error {
+	send := w.merge
+	switch step.Subresource {
+	case scale:
+		send = w.mergeScale
+	case resize:
+		send = w.resize
+	}
+	err := send(ctx, step.Object, step.Fields, step.Manager)
+	if err != nil && step.Else != nil && (Permanent(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
+		return w.merge(ctx, step.Object, step.Else, step.Manager)
+	}
+	return err
 }
 
 // Adopt carries out one Adopt step. The managed fields of other managers are not

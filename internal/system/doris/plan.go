@@ -231,7 +231,7 @@ func (p planner) component(c Component, w workload, has content) error {
 	}
 	disks := p.disks(w)
 	p.growDisks(disks)
-	if w.live != nil && w.live.DeletionTimestamp == nil && p.recreates(w, disks) {
+	if p.recreates(w, disks) {
 		return nil
 	}
 	consented := has.approved || w.secrets.approved

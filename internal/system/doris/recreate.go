@@ -137,6 +137,9 @@ func (p planner) waitAgain(set *appsv1.StatefulSet, message string) {
 // recreates decides whether the set of a component is made again for the sake of
 // larger claims, and begins it. Then nothing else is planned for the set.
 func (p planner) recreates(w workload, disks []disk) (begun bool) {
+	if w.live == nil || w.live.DeletionTimestamp != nil {
+		return false
+	}
 	larger, held := p.larger(w, disks)
 	approved := len(held) > 0 && p.build.Hold(plan.Consents(w.live), held)
 	note := p.world.OwnMaps[AgainName(p.dc.Name, w.kind)]

@@ -13,6 +13,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
@@ -93,18 +94,11 @@ func (p planner) resizable(w workload) (how []string, ok bool) {
 		return nil, false
 	}
 	for _, f := range w.edited {
-		container, what, resource, size := sizeField(f.Path)
-		if !size || f.To == "" || f.Order {
+		says, ok := resizes(w.kind, f)
+		if !ok {
 			return nil, false
 		}
-		if container == "" {
-			continue // init containers have run
-		}
-		says, takes := takes(w.kind, what, resource)
-		if !takes || container != string(w.kind) {
-			return nil, false
-		}
-		if says = resource + " " + what + ": " + says; !slices.Contains(how, says) {
+		if says != "" && !slices.Contains(how, says) {
 			how = append(how, says)
 		}
 	}
@@ -118,6 +112,22 @@ func (p planner) resizable(w workload) (how []string, ok bool) {
 		}
 	}
 	return how, true
+}
+
+// resizes tells whether an edit of a template reaches its Pods by a resize, and what the
+// process makes of it; nothing of that of an init container, which has run.
+func resizes(kind dorisv1.ComponentType, f diff.Field) (says string, ok bool) {
+	container, what, resource, size := sizeField(f.Path)
+	switch {
+	case !size || f.To == "" || f.Order:
+		return "", false
+	case container == "":
+		return "", true
+	case container != string(kind):
+		return "", false
+	}
+	says, ok = takes(kind, what, resource)
+	return resource + " " + what + ": " + says, ok
 }
 
 // sizesOf are the sizes that a node says a container has: only nodes that can resize
@@ -185,7 +195,7 @@ func resizedTo(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 func (p planner) resizeNext(r *rolling) (busy bool) {
 	for _, name := range r.outdated() {
 		pod, set, kind := r.pods[name], r.sets[name], r.kinds[name]
-		if !resizedTo(set, pod) || p.mustGo[name] || resizeRefused(set, pod) {
+		if !resizedTo(set, pod) || p.mustGo[name] || resizeRefused(pod) {
 			continue
 		}
 		wanted := sizesIn(set, string(kind))
@@ -248,7 +258,7 @@ func (p planner) upToDate(pod *corev1.Pod, set *appsv1.StatefulSet) {
 
 // resizeRefused tells whether the API server or the node of a Pod does not let it have
 // its new size.
-func resizeRefused(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+func resizeRefused(pod *corev1.Pod) bool {
 	if pod.Annotations[meta.AnnotationResizeRefused] != "" {
 		return true
 	}

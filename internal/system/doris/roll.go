@@ -34,15 +34,20 @@ func (p planner) roll() error {
 		r.add(c, set, p.world.Pods[string(c)], edited(built, set))
 		p.holdLosses(c, set, &r)
 	}
+	p.judgeMembers(&r)
+	if !p.resizeNext(&r) {
+		p.replaceNext(r)
+	}
+	return nil
+}
+
+// judgeMembers fills in which members are to go, and which do not come up.
+func (p planner) judgeMembers(r *rolling) {
 	for i := range r.members {
 		m := &r.members[i]
 		m.Outdated = (m.Outdated || p.mustGo[m.Name]) && !p.leave.pods[m.Name]
 		_, m.Failed = p.fails(r.kinds[m.Name], r.pods[m.Name])
 	}
-	if !p.resizeNext(&r) {
-		p.replaceNext(r)
-	}
-	return nil
 }
 
 // holdLosses keeps Pods whose data goes with them where they are behind for another
