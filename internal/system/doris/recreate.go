@@ -155,6 +155,12 @@ func (p planner) recreates(w workload, disks []disk) (begun bool) {
 	for i := range held {
 		held[i].Verdict, held[i].Reason, held[i].Message = plan.VerdictApply, meta.ReasonApproved, "a person consented"
 	}
+	return p.recreate(w, larger, held, note)
+}
+
+// recreate carries out what a person consented to: it waits, writes the set down, or
+// deletes it. Then nothing else is planned for the set.
+func (p planner) recreate(w workload, larger []disk, held []plan.Change, note *corev1.ConfigMap) (begun bool) {
 	if why := p.notYet(w, larger); why != "" {
 		for _, c := range held {
 			c.Verdict, c.Reason, c.Message = plan.VerdictWait, meta.ReasonRecreated, "made again when "+why

@@ -90,7 +90,7 @@ func sizeField(path string) (container, what, resource string, ok bool) {
 // resizable tells whether the edits of a template reach its Pods by a resize, and what
 // the process makes of it.
 func (p planner) resizable(w workload) (how []string, ok bool) {
-	if w.live == nil || w.found || w.untouched || unseen(w.live) || w.restart != plan.EffectRestartPod || len(w.edited) == 0 {
+	if w.live == nil || w.found || w.untouched || unseen(w.live) || w.restart != plan.EffectRestartPod {
 		return nil, false
 	}
 	for _, f := range w.edited {
@@ -106,12 +106,8 @@ func (p planner) resizable(w workload) (how []string, ok bool) {
 	if len(how) == 0 || qosOf(&w.live.Spec.Template.Spec) != qosOf(&to.Spec.Template.Spec) {
 		return nil, false
 	}
-	for i := range p.world.Pods[string(w.kind)] {
-		if sizesOf(&p.world.Pods[string(w.kind)][i], string(w.kind)) == nil {
-			return nil, false
-		}
-	}
-	return how, true
+	silent := slices.ContainsFunc(p.world.Pods[string(w.kind)], func(pod corev1.Pod) bool { return sizesOf(&pod, string(w.kind)) == nil })
+	return how, !silent
 }
 
 // resizes tells whether an edit of a template reaches its Pods by a resize, and what the
