@@ -21,6 +21,7 @@ export GOWORK      := off
 export TOOL := go tool -modfile=$(ROOT)/hack/tools/go.mod
 
 FUZZTIME ?= 30s
+PLANS    ?= 1000
 ARGS     ?=
 
 ##@ General
@@ -76,6 +77,10 @@ test-e2e: ## Run the cluster tests and the stories on a real node (root on Linux
 .PHONY: test-fault
 test-fault: ## Kill, refuse and blind the operator at every write of every story (long).
 	hack/gotest.sh fault $(ARGS)
+
+.PHONY: test-plan
+test-plan: ## Hold PLANS (default 1000) drawn edits against what `kubectl fairlead plan` says of them.
+	FAIRLEAD_TRUTH_PLANS=$(PLANS) CGO_ENABLED=1 go test -race -vet=off -count=1 -v -timeout 120m ./test/truth
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME each (default 30s).

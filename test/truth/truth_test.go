@@ -36,6 +36,9 @@ import (
 
 // TestPlanIsTheTruth prints how many plans were true.
 func TestPlanIsTheTruth(t *testing.T) {
+	if wanted() == 0 {
+		t.Skip("set " + plansVariable + " to the number of plans, as make test-plan does")
+	}
 	setStage(t)
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {
@@ -307,7 +310,7 @@ func plannedOutcome(p cliplan.Result) outcome {
 		switch {
 		case c.Object.Kind == "Pod" && c.Effect == plan.EffectRestartPod && goes:
 			replaced[c.Object.Name] = true
-		case c.Object.Kind == "Pod" && c.Effect == plan.EffectResize && goes:
+		case c.Object.Kind == "Pod" && (c.Effect == plan.EffectResize || c.Effect == plan.EffectResizeOrRestart) && goes:
 			resized[c.Object.Name] = true
 		case c.Object.Kind != "Pod" && c.Verdict == plan.VerdictApply:
 			objects[c.Object.String()] = true
