@@ -90,6 +90,9 @@ func (b *Builder) Plan() (Plan, error) {
 // Blocked tells whether a barrier has ended the steps.
 func (b *Builder) Blocked() bool { return b.barrier != nil }
 
+// Refused tells whether a refusal was found.
+func (b *Builder) Refused() bool { return len(b.plan.Refused()) > 0 }
+
 // Find adds findings.
 func (b *Builder) Find(f ...Finding) { b.plan.Findings = append(b.plan.Findings, f...) }
 

@@ -57,6 +57,9 @@ var breaking = []struct {
 	{field: ".minReplicas", make: func(dc *dorisv1.DorisCluster) {
 		dc.Spec.CnSpec.AutoScalingPolicy = &dorisv1.AutoScalingPolicy{MinReplicas: new(int32(0)), MaxReplicas: 2}
 	}},
+	{field: "runtimeConfigPersistence.enabled", make: func(dc *dorisv1.DorisCluster) {
+		dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(false)}
+	}},
 	{field: "Spec.replicas", in: func(s *dorisv1.BaseSpec) { s.Replicas = new(int32(1001)) }},
 	{field: ".servicePorts", in: func(s *dorisv1.BaseSpec) {
 		s.Service = &dorisv1.ExportService{Type: corev1.ServiceTypeNodePort, ServicePorts: []dorisv1.ServicePort{{NodePort: 70000, TargetPort: 9030}}}
@@ -299,7 +302,7 @@ func TestWhatWasThereStaysWritable(t *testing.T) {
 }
 
 func reported(phase dorisv1.ComponentPhase) dorisv1.DorisClusterStatus {
-	return dorisv1.DorisClusterStatus{FeStatus: &dorisv1.ComponentStatus{ComponentCondition: dorisv1.ComponentCondition{
+	return dorisv1.DorisClusterStatus{RuntimeConfig: &dorisv1.RuntimeConfigStatus{Kept: []dorisv1.ComponentType{"fe"}}, FeStatus: &dorisv1.ComponentStatus{ComponentCondition: dorisv1.ComponentCondition{
 		SubResourceName: "x-fe", Phase: phase, LastTransitionTime: metav1.Unix(1000, 0),
 	}}}
 }

@@ -25,6 +25,11 @@ type DorisClusterStatus struct {
 	// +optional
 	Workloads []WorkloadStatus `json:"workloads,omitempty"`
 
+	// RuntimeConfig tells which components keep settings that are changed while
+	// they run. It is not there where none was asked to.
+	// +optional
+	RuntimeConfig *RuntimeConfigStatus `json:"runtimeConfig,omitempty"`
+
 	// FeStatus is the state of the frontends.
 	// +optional
 	FeStatus *ComponentStatus `json:"feStatus,omitempty"`
@@ -40,6 +45,25 @@ type DorisClusterStatus struct {
 	// BrokerStatus is the state of the brokers.
 	// +optional
 	BrokerStatus *ComponentStatus `json:"brokerStatus,omitempty"`
+}
+
+// RuntimeConfigStatus tells how settings that are changed at run time are kept.
+type RuntimeConfigStatus struct {
+	// Policy is the one that is recorded for the cluster: automatic, legacy,
+	// disabled or enabled.
+	// +optional
+	Policy string `json:"policy,omitempty"`
+
+	// Kept are the components whose settings outlive their Pods.
+	// +listType=set
+	// +optional
+	Kept []ComponentType `json:"kept,omitempty"`
+
+	// NotKept are the components that had no volume which is safe for them when
+	// they were made.
+	// +listType=set
+	// +optional
+	NotKept []ComponentType `json:"notKept,omitempty"`
 }
 
 // CnStatus is the state of the compute nodes.

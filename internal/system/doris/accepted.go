@@ -12,6 +12,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
 
 // accepted is what the Pod template of a set was last rendered from, kept in the
@@ -40,6 +41,9 @@ type accepted struct {
 	// Secrets tells which content of Secrets the processes were to start with, without
 	// the content.
 	Secrets *secretsRecord `json:"secrets,omitempty"`
+	// Runtime says where the settings are kept that are changed at run time; nil for a
+	// component that was made without.
+	Runtime *runtimeconfig.Record `json:"runtime,omitempty"`
 	// Restart is the request for a restart that was last acted on.
 	Restart restart `json:"restart"`
 }
@@ -186,6 +190,7 @@ func (a accepted) render(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, w
 		as.Spec.AdminUser.Password = dc.Spec.AdminUser.Password // never recorded
 	}
 	in := Inputs{Revision: with.revision, Bootstrapped: with.bootstrapped, Copies: a.Content, ConfigMaps: with.configMaps}
+	in.Runtime = map[dorisv1.ComponentType]*runtimeconfig.Record{kind: a.Runtime}
 	objects := Objects{Settings: a.settings(kind)}
 	objects.render(as, in)
 	built, ok := objects.Component(kind)

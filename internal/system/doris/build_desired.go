@@ -12,6 +12,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
 
 // LatestRevision is the newest version of the rendering. The output of an older
@@ -43,6 +44,9 @@ type Inputs struct {
 	// its content that Pods mount in its stead. One that is not named is mounted
 	// itself. Revision 0 mounts no copies.
 	Copies map[string]string
+	// Runtime says where each component keeps settings that are changed at run time.
+	// Revision 0 keeps none.
+	Runtime map[dorisv1.ComponentType]*runtimeconfig.Record
 }
 
 // Objects are the objects of a cluster.

@@ -17,13 +17,13 @@ import (
 // statefulSet returns the StatefulSet of the component, without replicas.
 func (c component) statefulSet() (*appsv1.StatefulSet, []plan.Finding) {
 	storage, findings := c.storage()
-	return c.frame(corev1.PodTemplateSpec{
+	return c.keepSettings(c.frame(corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      podLabels(c.dc.Name, c.kind, c.spec.PodLabels),
 			Annotations: maps.Clone(c.spec.Annotations),
 		},
 		Spec: c.podSpec(storage),
-	}, storage.claims), findings
+	}, storage.claims)), findings
 }
 
 // frame returns the StatefulSet around a Pod template. Pods go only when the

@@ -15,6 +15,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -70,6 +71,7 @@ func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 			Bootstrapped bool
 			Revision     *int
 			Copies       map[string]string
+			Runtime      map[dorisv1.ComponentType]*runtimeconfig.Record
 		}
 		decode(t, doc, &head)
 		if head.Revision != nil {
@@ -77,6 +79,9 @@ func readCase(t *testing.T, file string) (*dorisv1.DorisCluster, Inputs) {
 		}
 		if head.Copies != nil {
 			in.Copies = head.Copies
+		}
+		if head.Runtime != nil {
+			in.Runtime = head.Runtime
 		}
 		in.Bootstrapped = in.Bootstrapped || head.Bootstrapped
 		switch head.Kind {

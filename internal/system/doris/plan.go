@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
 
 // Plan decides what to do. It reads from top to bottom like the life of a
@@ -36,6 +37,9 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	findings = append(findings, p.versionSteps()...)
 	p.build.Find(findings...)
 	if refused(findings) {
+		return p.build.Plan()
+	}
+	if p.runtime = p.runtimes(objects, contents); p.build.Refused() {
 		return p.build.Plan()
 	}
 	p.prune(contents)
@@ -120,6 +124,8 @@ type planner struct {
 	// the planning.
 	leave *leaving
 	now   time.Time
+	// runtime says where each component keeps settings that are changed at run time.
+	runtime map[dorisv1.ComponentType]*runtimeconfig.Record
 	// pause is how long the first Pod of a component that is replaced is watched.
 	pause time.Duration
 }

@@ -34,6 +34,7 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	}
 	reportScale(dc, w)
 	dc.Status.Workloads = workloadsOf(dc, w)
+	dc.Status.RuntimeConfig = planner{dc: dc, world: w}.reportRuntime()
 	out := status.Health{
 		Available: availability(dc, w, health),
 		Complete:  completeness(dc, p, health),

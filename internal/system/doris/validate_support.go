@@ -26,18 +26,7 @@ func noPlaintextPassword(dc *dorisv1.DorisCluster) []plan.Finding {
 
 // everythingSupported names what this version does not do.
 func everythingSupported(dc *dorisv1.DorisCluster) []plan.Finding {
-	var findings []plan.Finding
-	say := func(set bool, field, message string) {
-		if set {
-			findings = append(findings, plan.Finding{
-				Severity: plan.Unsupported, Field: field, Reason: meta.ReasonNotSupportedYet, Message: message,
-			})
-		}
-	}
-	s := &dc.Spec
-	say(s.RuntimeConfigPersistence != nil && s.RuntimeConfigPersistence.Enabled != nil && *s.RuntimeConfigPersistence.Enabled,
-		"spec.runtimeConfigPersistence", "not supported yet: settings changed at run time are lost with the Pod")
-	return append(findings, eachSpec(dc, partsSupported)...)
+	return eachSpec(dc, partsSupported)
 }
 
 func partsSupported(field string, spec *dorisv1.BaseSpec) []plan.Finding {

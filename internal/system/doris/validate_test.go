@@ -130,7 +130,7 @@ func TestValidate(t *testing.T) {
 		"automatic configuration updates": {func(dc *dorisv1.DorisCluster) { dc.Spec.ConfigUpdatePolicy = dorisv1.ConfigUpdateAuto }, ""},
 		"kept run-time settings": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
-		}, "Unsupported spec.runtimeConfigPersistence"},
+		}, ""},
 		"run-time settings that are not kept": {func(dc *dorisv1.DorisCluster) {
 			dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(false)}
 		}, ""},

@@ -66,7 +66,7 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has c
 		settings = recorded.settings(kind)
 	}
 	w.now = accepting(p.dc, kind, settings, has.copies)
-	w.now.Live = has.live
+	w.now.Live, w.now.Runtime = has.live, p.runtime[kind]
 	w.secrets = p.secretsOfPods(kind, live, recorded)
 	w.now.Secrets = w.secrets.now
 	if !known {

@@ -280,6 +280,9 @@ func (w *world) step(s plan.Step) error {
 		case "resize":
 			return w.sizes.resize(w, x)
 		}
+		if dc, is := x.Object.(*dorisv1.DorisCluster); is {
+			return w.note(dc, x)
+		}
 		if refused := w.disks.mayPatch(w, x); refused != nil {
 			return refused
 		}

@@ -94,11 +94,25 @@ func Rules() []Rule {
 		Message: "no image is named. A cluster without spec.cnSpec has no compute nodes that could be scaled, and kubectl scale is about these alone: write cnSpec with an image to have some, and set the replicas of other components in the spec",
 		Holds:   `!has(SELF.spec) || !has(SELF.spec.cnSpec) || (has(SELF.spec.cnSpec.image) && SELF.spec.cnSpec.image != '')`,
 	})
+	rules = append(rules, noWayBack())
 	rules = append(rules, autoscaling()...)
 	for _, c := range components {
 		rules = append(rules, component(c)...)
 	}
 	return rules
+}
+
+// noWayBack refuses to turn off what keeps settings. Whether some are kept is in the
+// status, so the rule speaks of edits by people alone: a status that says so later is
+// written whatever the spec asks for.
+func noWayBack() Rule {
+	const off = `has(X.spec) && has(X.spec.runtimeConfigPersistence) && has(X.spec.runtimeConfigPersistence.enabled) && !X.spec.runtimeConfigPersistence.enabled`
+	return Rule{
+		Name: "runtimes", Field: "spec.runtimeConfigPersistence.enabled", OnEdit: true,
+		Message: "settings that were changed at run time are kept already, and would silently go back to what the ConfigMaps say: set it to true, or leave it out",
+		Holds: `!(` + strings.ReplaceAll(off, "X.", "SELF.") + `) || (` + strings.ReplaceAll(off, "X.", "OLD.") + `)` +
+			` || !has(SELF.status) || !has(SELF.status.runtimeConfig) || !has(SELF.status.runtimeConfig.kept) || SELF.status.runtimeConfig.kept.size() == 0`,
+	}
 }
 
 func autoscaling() []Rule {

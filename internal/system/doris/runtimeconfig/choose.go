@@ -43,8 +43,6 @@ type Record struct {
 	Volume    string `json:"volume,omitempty"`
 	MountPath string `json:"mountPath,omitempty"`
 	SubPath   string `json:"subPath,omitempty"`
-	// Fixed tells that the main container may not write the prepared base file.
-	Fixed bool `json:"fixed,omitempty"`
 }
 
 // AnnotationStorage on a workload repeats its record for people and scripts.
@@ -122,6 +120,10 @@ func (c Component) stillThere() []plan.Finding {
 		return []plan.Finding{refusal(c.Field+".configMapInfo", ReasonStorageChanged, fmt.Sprintf(
 			"the configuration names %s for settings that are changed at run time, and those of %s are kept on volume %s: take the line out again", own, c.Name, c.Record.Volume))}
 	}
+	if taken := c.at(Directory); taken != "" {
+		return []plan.Finding{refusal(c.Field, ReasonStorageChanged, fmt.Sprintf(
+			"volume %s is mounted at %s, where the settings of %s are that were changed at run time: mount it elsewhere", taken, Directory, c.Name))}
+	}
 	for _, m := range c.Mounts {
 		if m.Volume == c.Record.Volume && m.Path == c.Record.MountPath && m.SubPath == c.Record.SubPath {
 			if why := c.unsafe(m); why != "" {
@@ -154,7 +156,8 @@ func (c Component) unavailable() []plan.Finding {
 
 // choose decides for a component that is made for the first time.
 func (c Component) choose(p Policy) (*Record, []plan.Finding) {
-	if c.Custom != "" && !c.usual(c.Custom) {
+	taken := c.at(Directory)
+	if c.Custom != "" && (!c.usual(c.Custom) || taken != "" && path.Clean(c.Custom) != path.Clean(c.Default)) {
 		return c.managed()
 	}
 	record, why := c.pick()
@@ -213,6 +216,9 @@ func (c Component) pick() (*Record, []string) {
 			places = append(places, place{"data", dir})
 		}
 	}
+	if taken := c.at(Directory); taken != "" {
+		return nil, []string{"volume " + taken + " is mounted at " + Directory + ", where they would be: mount it elsewhere, or name this directory in the configuration"}
+	}
 	var why []string
 	for _, p := range places {
 		if p.dir == "" {
@@ -248,6 +254,16 @@ func (c Component) unsafe(m Mount) string {
 	for _, cache := range c.Caches {
 		if build.Within(cache, m.Path) || build.Within(m.Path, cache) {
 			return "overlaps the file cache " + cache + ", which may be cleared as a whole"
+		}
+	}
+	return ""
+}
+
+// at returns the volume that is mounted at a path.
+func (c Component) at(place string) string {
+	for _, m := range c.Mounts {
+		if path.Clean(m.Path) == place {
+			return m.Volume
 		}
 	}
 	return ""

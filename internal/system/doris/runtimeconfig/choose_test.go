@@ -166,7 +166,11 @@ func TestDecideNew(t *testing.T) {
 		"be, names one on a read-only claim: refused":        {names(backend(claim("d", beData, readOnly)), beData), nil, ReasonPathNotDurable},
 		"be, names one in the file cache: refused":           {names(cached(backend(claim("d", beData)), beData), beData+"/conf"), nil, ReasonPathNotDurable},
 		"be, names the default: as if it did not":            {names(backend(claim("d", beData)), beHome+"/conf/"), kept("d", beData), ""},
-		"be, names the place that is used anyway":            {names(backend(claim("d", beData)), Directory), kept("d", beData), ""},
+		"be, a claim is mounted where they would be, and named: its own business": {
+			names(backend(claim("d", beData), claim("own", Directory)), Directory), &Record{State: UserManaged}, "",
+		},
+		"be, a claim is mounted where they would be: none": {backend(claim("d", beData), claim("own", Directory)), nil, ""},
+		"be, names the place that is used anyway":          {names(backend(claim("d", beData)), Directory), kept("d", beData), ""},
 		"ms, claim for logs: that": {
 			Component{Kind: Meta, Name: "ms", LogDir: ms.LogDir, Mounts: []Mount{claim("ms-log", ms.LogDir)}}, kept("ms-log", ms.LogDir), "",
 		},
@@ -257,6 +261,9 @@ func TestDecideExisting(t *testing.T) {
 		},
 		"the configuration names the default: ours counts": {
 			there(names(backend(claim("d", beData)), beHome+"/conf"), kept("d", beData)), nil,
+		},
+		"another volume is mounted where they are: refused": {
+			there(backend(claim("d", beData), claim("own", Directory)), kept("d", beData)), always(refuses(ReasonStorageChanged)),
 		},
 		"manages them itself: stays": {
 			there(names(backend(claim("d", beData)), beData+"/conf"), &Record{State: UserManaged}), nil,

@@ -29,7 +29,9 @@ const (
 	basePath   = "/etc/fairlead/runtime-config/base"
 	sourcePath = "/etc/fairlead/runtime-config/source"
 
-	envPodName = "POD_NAME"
+	// envPodName is the variable with the name of the Pod; ownPodName that of a Pod
+	// where a person gave it another meaning.
+	envPodName, ownPodName = "POD_NAME", "FAIRLEAD_POD_NAME"
 )
 
 // Options are what differs between the kinds of resources.
@@ -41,6 +43,8 @@ type Options struct {
 	ConfDir string
 	// Root is the directory of the image that the components lie in.
 	Root string
+	// Fixed tells that the main container may not write the prepared configuration.
+	Fixed bool
 }
 
 // Apply adds to a rendered Pod what keeps its settings: the directory on the volume,
@@ -61,14 +65,50 @@ func (r *Record) Apply(pod *corev1.PodSpec, o Options) {
 	if source != nil && isSecret(pod.Volumes, source.Name) {
 		medium = corev1.StorageMediumMemory // what a Secret holds is not written to a disk
 	}
+	named := podName(main)
 	pod.InitContainers = append(pod.InitContainers, r.initContainer(main, source, o))
 	main.VolumeMounts = slices.Concat(mounts, []corev1.VolumeMount{
-		{Name: BaseVolume, MountPath: o.ConfDir, ReadOnly: r.Fixed},
-		{Name: r.Volume, MountPath: Directory, SubPathExpr: path.Join(r.SubPath, OnVolume, "$("+envPodName+")")},
+		{Name: BaseVolume, MountPath: o.ConfDir, ReadOnly: o.Fixed},
+		{Name: r.Volume, MountPath: Directory, SubPathExpr: path.Join(r.SubPath, OnVolume, "$("+named+")")},
 	})
 	pod.Volumes = append(slices.Clone(pod.Volumes), corev1.Volume{
 		Name: BaseVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}},
 	})
+}
+
+// podName returns the variable of a container that holds the name of its Pod.
+func podName(c *corev1.Container) string {
+	own := nameOfPod(envPodName)
+	for i := range c.Env {
+		if e := &c.Env[i]; e.Name == envPodName && e.Value == "" && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.FieldPath == own.ValueFrom.FieldRef.FieldPath {
+			return envPodName
+		}
+	}
+	c.Env = append(slices.Clone(c.Env), nameOfPod(ownPodName))
+	return ownPodName
+}
+
+func nameOfPod(variable string) corev1.EnvVar {
+	return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
+}
+
+// Found is the record of a workload whose Pods keep their settings, read from its
+// template; nil where they do not.
+func Found(pod *corev1.PodSpec, container string) *Record {
+	var volume, subPath string
+	for _, c := range pod.InitContainers {
+		for _, m := range c.VolumeMounts {
+			if c.Name == InitName && m.MountPath == volumePath {
+				volume, subPath = m.Name, m.SubPath
+			}
+		}
+	}
+	for _, m := range MountsOf(pod, container, nil) {
+		if volume != "" && m.Volume == volume && m.SubPath == subPath && m.SubPathExpr == "" {
+			return &Record{State: Kept, Volume: volume, MountPath: m.Path, SubPath: subPath}
+		}
+	}
+	return nil
 }
 
 // split takes the mount at a path out of a list.
@@ -96,7 +136,7 @@ func (r *Record) initContainer(main *corev1.Container, source *corev1.VolumeMoun
 		Name: InitName, Image: main.Image, ImagePullPolicy: main.ImagePullPolicy,
 		Command: []string{"bash", "-c", script},
 		Env: []corev1.EnvVar{
-			{Name: envPodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			nameOfPod(envPodName),
 			{Name: "FAIRLEAD_BASE_FILE", Value: o.Kind.BaseFile()},
 			{Name: "FAIRLEAD_CUSTOM_FILE", Value: o.Kind.CustomFile()},
 			{Name: "FAIRLEAD_IMAGE_CONF", Value: path.Join(o.Kind.home(o.Root), "conf")},

@@ -14,7 +14,7 @@ func pod(config corev1.VolumeSource) *corev1.PodSpec {
 		Containers: []corev1.Container{{
 			Name: "be", Image: "doris:be", ImagePullPolicy: corev1.PullIfNotPresent,
 			Command: []string{"entrypoint"}, Args: []string{"fe"},
-			Env:             []corev1.EnvVar{{Name: "SECRET", Value: "s3cret"}},
+			Env:             []corev1.EnvVar{{Name: "SECRET", Value: "s3cret"}, nameOfPod(envPodName)},
 			SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(7)), ReadOnlyRootFilesystem: new(true)},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "data", MountPath: "/data", SubPath: "shop"},
@@ -97,9 +97,9 @@ func TestApplyVariants(t *testing.T) {
 	})
 	t.Run("a base file that must not be written: mounted so", func(t *testing.T) {
 		got := pod(corev1.VolumeSource{})
-		fixed := *record
+		fixed := ofBackend
 		fixed.Fixed = true
-		fixed.Apply(got, ofBackend)
+		record.Apply(got, fixed)
 		if m := got.Containers[0].VolumeMounts; !m[len(m)-2].ReadOnly || m[len(m)-1].ReadOnly {
 			t.Errorf("mounts: %v", m)
 		}
@@ -125,6 +125,34 @@ func TestApplyVariants(t *testing.T) {
 	}
 }
 
+// TestFound holds that what was applied is found again, whatever the mounts.
+func TestFound(t *testing.T) {
+	t.Parallel()
+	for _, want := range []*Record{
+		nil, {State: Kept, Volume: "data", MountPath: "/data", SubPath: "shop"}, {State: Kept, Volume: "certs", MountPath: "/etc/doris/certs"},
+	} {
+		got := pod(corev1.VolumeSource{})
+		want.Apply(got, ofBackend)
+		if diff := cmp.Diff(want, Found(got, "be")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestApplyWhereThePodIsNamedByAnotherVariable(t *testing.T) {
+	t.Parallel()
+	got := pod(corev1.VolumeSource{})
+	got.Containers[0].Env[1] = corev1.EnvVar{Name: envPodName, Value: "all-alike"}
+	(&Record{State: Kept, Volume: "data", MountPath: "/data"}).Apply(got, ofBackend)
+	main := got.Containers[0]
+	if last := main.VolumeMounts[len(main.VolumeMounts)-1].SubPathExpr; last != ".doris-runtime-config/$(FAIRLEAD_POD_NAME)" {
+		t.Errorf("the directory is %s", last)
+	}
+	if diff := cmp.Diff(nameOfPod(ownPodName), main.Env[len(main.Env)-1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMountsOf(t *testing.T) {
 	t.Parallel()
 	p := pod(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ReadOnly: true}})
@@ -144,7 +172,7 @@ func TestAnnotation(t *testing.T) {
 	for want, r := range map[string]*Record{
 		"unavailable":  {State: Unavailable},
 		"user-managed": {State: UserManaged},
-		`{"volume":"d","mountPath":"/data","subPath":"s"}`: {State: Kept, Volume: "d", MountPath: "/data", SubPath: "s", Fixed: true},
+		`{"volume":"d","mountPath":"/data","subPath":"s"}`: {State: Kept, Volume: "d", MountPath: "/data", SubPath: "s"},
 		`{"volume":"d","mountPath":"/data"}`:               {State: Kept, Volume: "d", MountPath: "/data"},
 	} {
 		if got := r.Annotation(); got != want {

@@ -1,0 +1,107 @@
+package stories
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
+)
+
+// storageOf is the annotation of a set that says where settings are kept.
+const storageOf = "doris.apache.org/runtime-config-storage"
+
+// TestSettingsAreKept tells of a new cluster that asks for settings to be kept: the API
+// server takes what is rendered for it, there is no way back, and a set that is
+// deleted keeps them in the same place.
+func TestSettingsAreKept(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(strings.Replace(three, "spec:\n", "spec:\n  runtimeConfigPersistence: {enabled: true}\n", 1))
+	s.settled("doris")
+	if got := s.doris("doris").Annotations[dorisv1.AnnotationRuntimeConfigPolicy]; got != "enabled" {
+		t.Errorf("the policy is %q", got)
+	}
+	before := backends(s)
+	if !strings.Contains(before.Annotations[storageOf], `"volume"`) {
+		t.Fatalf("the set says %q", before.Annotations[storageOf])
+	}
+	for _, pod := range s.pods("be") {
+		if mounts := pod.Spec.Containers[0].VolumeMounts; !hasKept(mounts) {
+			t.Errorf("%s mounts %v", pod.Name, mounts)
+		}
+	}
+	s.quiet(2 * time.Second)
+
+	dc := s.doris("doris")
+	dc.Spec.RuntimeConfigPersistence.Enabled = new(false)
+	err := s.client.Update(t.Context(), dc)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "kept already") {
+		t.Errorf("turning it off: %v", err)
+	}
+
+	s.history.Deleting() // Pods go with their set
+	set := backends(s)
+	if err := s.client.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the set is made again", func() string {
+		now := &appsv1.StatefulSet{}
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(set), now); err != nil {
+			return err.Error()
+		}
+		if now.UID == set.UID {
+			return "it is the old one"
+		}
+		return ""
+	})
+	s.settled("doris")
+	after := backends(s)
+	if diff := cmp.Diff(before.Spec.Template, after.Spec.Template); diff != "" {
+		t.Errorf("the template of the set that was made again (-before +after):\n%s", diff)
+	}
+	if before.Annotations[storageOf] != after.Annotations[storageOf] {
+		t.Errorf("it says %q, and said %q", after.Annotations[storageOf], before.Annotations[storageOf])
+	}
+}
+
+func hasKept(mounts []corev1.VolumeMount) bool {
+	for _, m := range mounts {
+		if strings.HasSuffix(m.SubPathExpr, ".doris-runtime-config/$(POD_NAME)") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSettingsOfAClusterThatRuns tells of a cluster that runs without keeping settings:
+// asking for it is refused, and nothing moves.
+func TestSettingsOfAClusterThatRuns(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(three)
+	s.settled("doris")
+	before, image := s.identities(), backends(s).Spec.Template.Spec.Containers[0].Image
+	s.edit("doris", func(dc *dorisv1.DorisCluster) {
+		dc.Spec.RuntimeConfigPersistence = &dorisv1.RuntimeConfigPersistence{Enabled: new(true)}
+		dc.Spec.BeSpec.Image = "apache/doris:be-3.0.6"
+	})
+	s.says("doris", meta.ConditionStalled, "True", "RuntimeConfigMigrationNeeded", "have to be copied first")
+	s.edit("doris", func(dc *dorisv1.DorisCluster) {
+		dc.Spec.RuntimeConfigPersistence = nil
+		dc.Spec.BeSpec.Image = image
+	})
+	s.settled("doris")
+	if diff := cmp.Diff(before, s.identities()); diff != "" {
+		t.Errorf("Pods (-before +after):\n%s", diff)
+	}
+}
