@@ -378,6 +378,7 @@ func TestScriptAsAnotherUser(t *testing.T) {
 			for _, dir := range []string{filepath.Dir(root), root, filepath.Join(root, "dev")} {
 				must(t, os.Chmod(dir, 0o755))
 			}
+			reachable(t, filepath.Dir(root))
 			must(t, os.Chmod(filepath.Join(root, "dev/termination-log"), 0o666))
 			must(t, os.Chmod(filepath.Join(root, inBase), 0o777))
 			must(t, os.Chmod(filepath.Join(root, inSource, "key"), 0o444))
@@ -400,6 +401,19 @@ func TestScriptAsAnotherUser(t *testing.T) {
 				expectFiles(t, root, map[string]string{customFile: "x = 1\n", inBase + "/key": "k", inBase + "/be.conf": tail})
 			}
 		})
+	}
+}
+
+// reachable skips the test where another user cannot get to a directory: TMPDIR is
+// somebody's own.
+func reachable(t *testing.T, dir string) {
+	t.Helper()
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		must(t, err)
+		if info.Mode()&0o001 == 0 {
+			t.Skipf("no other user may enter %s: set TMPDIR to a directory that all may", dir)
+		}
 	}
 }
 
