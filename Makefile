@@ -80,7 +80,7 @@ test-fault: ## Kill, refuse and blind the operator at every write of every story
 
 .PHONY: test-plan
 test-plan: ## Hold PLANS (default 1000) drawn edits against what `kubectl fairlead plan` says of them.
-	FAIRLEAD_TRUTH_PLANS=$(PLANS) CGO_ENABLED=1 go test -race -vet=off -count=1 -v -timeout 120m ./test/truth
+	FAIRLEAD_TRUTH_PLANS=$(PLANS) CGO_ENABLED=1 go test -race -vet=off -count=1 -v -timeout 120m -parallel 6 ./test/truth
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME each (default 30s).

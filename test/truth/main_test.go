@@ -37,7 +37,7 @@ const (
 	// patience bounds one edit. It is no measure of speed.
 	patience = 2 * time.Minute
 	// agent is the user agent of the operator.
-	agent = "fairlead-truth"
+	agent = "fairlead/"
 )
 
 // plansVariable says how many plans are held against what happens.
@@ -120,7 +120,7 @@ func setUp(c *cluster.Cluster) error {
 		return err
 	}
 	cfg := c.RESTConfig()
-	cfg.QPS, cfg.UserAgent = -1, agent
+	cfg.QPS = -1
 	go func() {
 		err := operator.Run(ctx, cfg, operator.Options{
 			Systems: operator.SystemNames(), MetricsAddress: "0", HealthAddress: "0", Workers: 16, Dial: direct, Log: logr.Discard(),
