@@ -186,22 +186,22 @@ func TestRuntimeRefusals(t *testing.T) {
 		reason string
 	}{
 		"turned off after it was kept": {
-			func(t *testing.T) *world { return keeping(t, smallCluster) },
+			func(t *testing.T) *world { t.Helper(); return keeping(t, smallCluster) },
 			func(w *world) { w.wants(new(false)) }, runtimeconfig.ReasonNoWayBack,
 		},
 		"turned off, with the policy taken away": {
-			func(t *testing.T) *world { return keeping(t, smallCluster) },
+			func(t *testing.T) *world { t.Helper(); return keeping(t, smallCluster) },
 			func(w *world) {
 				w.wants(new(false))
 				w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "")
 			}, runtimeconfig.ReasonNoWayBack,
 		},
 		"asked for on a cluster that runs": {
-			func(t *testing.T) *world { return settled(t, smallCluster) },
+			func(t *testing.T) *world { t.Helper(); return settled(t, smallCluster) },
 			func(w *world) { w.wants(new(true)) }, runtimeconfig.ReasonMigrationNeeded,
 		},
 		"asked for on a new cluster without volumes": {
-			func(t *testing.T) *world { return newWorld(t, emptyDirs) },
+			func(t *testing.T) *world { t.Helper(); return newWorld(t, emptyDirs) },
 			func(w *world) { w.wants(new(true)) }, runtimeconfig.ReasonStorageUnavailable,
 		},
 	}
@@ -238,8 +238,8 @@ func withoutVolumes(manifest, component string) string {
 	lines := strings.Split(manifest, "\n")
 	for i, line := range lines {
 		if strings.Contains(line, component+":") {
-			at := strings.Index(line, ", persistentVolumes")
-			lines[i] = line[:at] + "}"
+			before, _, _ := strings.Cut(line, ", persistentVolumes")
+			lines[i] = before + "}"
 		}
 	}
 	return strings.Join(lines, "\n")
