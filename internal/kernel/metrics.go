@@ -59,11 +59,15 @@ func (m metrics) reconciled(outcome string, took time.Duration) {
 
 func (m metrics) wrote(verb string) { writes.WithLabelValues(m.system, verb).Inc() }
 
-// observed records how a custom resource is. What was not planned stays as it was.
-func (m metrics) observed(object types.NamespacedName, conditions []metav1.Condition, p plan.Plan, planned bool) {
-	known := prometheus.Labels{"system": m.system, "namespace": object.Namespace, "name": object.Name}
-	conditionStatus.DeletePartialMatch(known)
-	for _, c := range conditions {
+// observed records how a custom resource is, and how it was before. What was not
+// planned stays as it was.
+func (m metrics) observed(object types.NamespacedName, before, now []metav1.Condition, p plan.Plan, planned bool) {
+	for _, c := range before {
+		if find(now, c.Type).Type == "" {
+			conditionStatus.DeleteLabelValues(m.system, object.Namespace, object.Name, c.Type)
+		}
+	}
+	for _, c := range now {
 		conditionStatus.WithLabelValues(m.system, object.Namespace, object.Name, c.Type).Set(numberOf(c.Status))
 	}
 	if !planned {

@@ -46,10 +46,11 @@ func TestMetricsOfAnObject(t *testing.T) {
 		return plan.Change{Object: plan.Ref{Kind: "Pod", Name: name}, Effect: plan.EffectRestartPod, Verdict: v}
 	}
 	conditions := func(list ...metav1.Condition) []metav1.Condition { return list }
-	m.observed(object, conditions(
+	rolls := conditions(
 		metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse}, metav1.Condition{Type: "Available", Status: metav1.ConditionTrue},
 		metav1.Condition{Type: "Odd", Status: metav1.ConditionUnknown},
-	), plan.Plan{Changes: []plan.Change{
+	)
+	m.observed(object, nil, rolls, plan.Plan{Changes: []plan.Change{
 		pod("a", plan.VerdictApply), pod("b", plan.VerdictWait), pod("c", plan.VerdictHold),
 		{Object: plan.Ref{Kind: "Service"}, Verdict: plan.VerdictApply},
 	}}, true)
@@ -61,7 +62,7 @@ func TestMetricsOfAnObject(t *testing.T) {
 		t.Errorf("in a roll (-want +got):\n%s", diff)
 	}
 
-	m.observed(object, conditions(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}), plan.Plan{}, false)
+	m.observed(object, rolls, conditions(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}), plan.Plan{}, false)
 	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.HasPrefix(key, "fairlead_condition") })
 	want["fairlead_condition Ready"] = 1
 	if diff := cmp.Diff(want, seriesOf(t, m.system, object.Name)); diff != "" {

@@ -34,7 +34,7 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 		Health: health, Failure: rn.failure, Paused: meta.Paused(rn.obj.GetAnnotations()),
 	}))
 	now.SetObservedGeneration(rn.obj.GetGeneration())
-	r.metrics.observed(client.ObjectKeyFromObject(now), now.GetConditions(), rn.plan, rn.planned)
+	r.metrics.observed(client.ObjectKeyFromObject(now), rn.obj.GetConditions(), now.GetConditions(), rn.plan, rn.planned)
 	if reflect.DeepEqual(rn.obj, now) {
 		return nil
 	}
