@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 const pluginAgent = "kubectl-fairlead"
@@ -155,13 +156,7 @@ func (s *scene) versions() map[string]string {
 			if !strings.HasPrefix(o.GetName(), "doris-") {
 				continue
 			}
-			fields := []string{o.GetName()}
-			for _, m := range o.GetManagedFields() {
-				if strings.HasPrefix(m.Manager, "fairlead") {
-					fields = append(fields, m.Time.String(), m.FieldsV1.String())
-				}
-			}
-			out[kind+"/"+o.GetName()] = strings.Join(fields, " ")
+			out[kind+"/"+o.GetName()] = o.GetName() + " " + story.Wrote(o)
 		}
 	}
 	return out

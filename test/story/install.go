@@ -8,9 +8,12 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -25,6 +28,32 @@ const (
 	SystemNamespace = "fairlead-system"
 	AccountName     = "fairlead"
 )
+
+// Scheme has the kinds that stories deal with.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, dorisv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// Wrote is what the operator owns of an object, since when, and in which generation:
+// another text tells that it wrote anew. It is empty for an object that is not its own.
+func Wrote(o client.Object) string {
+	var wrote []string
+	for _, m := range o.GetManagedFields() {
+		if strings.HasPrefix(m.Manager, "fairlead") {
+			wrote = append(wrote, m.Time.String(), m.FieldsV1.String())
+		}
+	}
+	if len(wrote) == 0 {
+		return ""
+	}
+	return strings.Join(append(wrote, fmt.Sprint(o.GetGeneration())), " ")
+}
 
 // Install applies the objects of the install manifest that are picked by kind.
 func Install(ctx context.Context, c client.Client, manifest string, pick func(kind string) bool) error {

@@ -283,14 +283,8 @@ func (w *truth) look() sight {
 		w.must(err)
 		for _, item := range items {
 			o := item.(client.Object)
-			var wrote []string
-			for _, m := range o.GetManagedFields() {
-				if strings.HasPrefix(m.Manager, "fairlead") {
-					wrote = append(wrote, m.Time.String(), m.FieldsV1.String())
-				}
-			}
-			if len(wrote) > 0 {
-				s.objects[kind+"/"+o.GetName()] = strings.Join(append(wrote, fmt.Sprint(o.GetGeneration())), " ")
+			if wrote := story.Wrote(o); wrote != "" {
+				s.objects[kind+"/"+o.GetName()] = wrote
 			}
 		}
 	}

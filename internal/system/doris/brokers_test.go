@@ -101,17 +101,13 @@ func TestBrokersLeaveTheDatabase(t *testing.T) {
 		}
 	})
 	t.Run("killed at every step", func(t *testing.T) {
-		for n := 1; ; n++ {
+		killedEverywhere(t, 2, func() *world {
 			w := memberCluster(t, withBrokers)
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BrokerSpec.Replicas = new(int32(1)) })
-			if !w.diesAt(n) {
-				if n < 3 {
-					t.Errorf("killed %d times only", n-1)
-				}
-				break
-			}
+			return w
+		}, func(w *world) {
 			w.lives()
 			w.brokersAre(t, "doris-broker-0")
-		}
+		})
 	})
 }

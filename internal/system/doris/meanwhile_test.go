@@ -50,8 +50,10 @@ func TestMeanwhileWaitsWhereNobodyCanBeWoken(t *testing.T) {
 	m := newMeanwhile()
 	m.patience = 0
 	m.wakeBy("elsewhere", func(types.NamespacedName) {})
-	over := m.do(t.Context(), "a", types.NamespacedName{Namespace: "shop"}, func(context.Context) { time.Sleep(20 * time.Millisecond) })
-	if !over {
+	answer, asked := make(chan struct{}), false
+	time.AfterFunc(time.Millisecond, func() { close(answer) })
+	over := m.do(t.Context(), "a", types.NamespacedName{Namespace: "shop"}, func(context.Context) { <-answer; asked = true })
+	if !over || !asked {
 		t.Error("it did not wait")
 	}
 }

@@ -101,14 +101,11 @@ func TestObserversLeave(t *testing.T) {
 		}
 	})
 	t.Run("killed at every step", func(t *testing.T) {
-		kills := 0
-		for n := 1; ; n++ {
+		killedEverywhere(t, 10, func() *world {
 			w := memberCluster(t, strings.NewReplacer("replicas: 5, electionNumber: 3", "replicas: 3, electionNumber: 1").Replace(fiveByOne))
 			w.frontendsWanted(1)
-			if !w.diesAt(n) {
-				break
-			}
-			kills++
+			return w
+		}, func(w *world) {
 			w.now = w.now.Add(time.Second)
 			w.lives()
 			w.onlyFrontends(t, "doris-fe-0")
@@ -116,13 +113,6 @@ func TestObserversLeave(t *testing.T) {
 			if data := object(w, "doris-fe-bootstrap", &corev1.ConfigMap{}).Data; len(data) != 3 {
 				t.Errorf("the record is %v", data)
 			}
-			if t.Failed() {
-				t.Fatalf("killed at point %d", n)
-			}
-		}
-		if kills < 10 {
-			t.Errorf("killed %d times only", kills)
-		}
-		t.Logf("killed at %d points", kills)
+		})
 	})
 }

@@ -239,30 +239,20 @@ func TestFollowersLeave(t *testing.T) {
 // a master that leaves.
 func TestFollowersLeaveWheneverItIsKilled(t *testing.T) {
 	t.Parallel()
-	kills := 0
-	for n := 1; ; n++ {
+	killedEverywhere(t, 12, func() *world {
 		w := memberCluster(t, strings.Replace(fiveByOne, "replicas: 5, electionNumber: 3", "replicas: 3, electionNumber: 3", 1))
 		w.db.frontends[0].IsMaster, w.db.frontends[2].IsMaster = false, true
 		w.db.prefers = "doris-fe-0"
 		w.fewerFollowers(1)
 		w.lives()
 		w.approveFewer()
-		if !w.diesAt(n) {
-			break
-		}
-		kills++
+		return w
+	}, func(w *world) {
 		w.now = w.now.Add(time.Second)
 		w.lives()
 		w.onlyFrontends(t, "doris-fe-0")
 		w.statements(t, "DROP FOLLOWER doris-fe-1", "DROP FOLLOWER doris-fe-2")
-		if t.Failed() {
-			t.Fatalf("killed at point %d", n)
-		}
-	}
-	if kills < 12 {
-		t.Errorf("killed %d times only", kills)
-	}
-	t.Logf("killed at %d points", kills)
+	})
 }
 
 // TestKeepsQuorum holds what is asked of the master right before a follower goes.

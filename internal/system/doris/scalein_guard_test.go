@@ -167,8 +167,7 @@ func TestBackendsLeaveKilledAtEveryStep(t *testing.T) {
 		to   []string
 	}{{"scale-in", false, fiveBackends[:1]}, {"and cancelled", true, fiveBackends[:3]}} {
 		t.Run(tc.name, func(t *testing.T) {
-			kills := 0
-			for n := 1; ; n++ {
+			killedEverywhere(t, 10, func() *world {
 				w := memberCluster(t, oneByThree)
 				w.db.keep, w.db.replication = true, 1
 				w.backendsWanted(1)
@@ -177,25 +176,38 @@ func TestBackendsLeaveKilledAtEveryStep(t *testing.T) {
 					w.lives()
 					w.backendsWanted(3)
 				}
-				if !w.diesAt(n) {
-					break
-				}
-				kills++
+				return w
+			}, func(w *world) {
 				w.lives()
 				w.only(t, tc.to...)
 				if seen := len(w.db.statements); seen != 4 {
-					t.Errorf("kill %d: the statements are %v", n, w.db.statements)
+					t.Errorf("the statements are %v", w.db.statements)
 				}
-				if t.Failed() {
-					t.Fatalf("killed at point %d", n)
-				}
-			}
-			if kills < 10 {
-				t.Errorf("killed %d times only", kills)
-			}
-			t.Logf("killed at %d points", kills)
+			})
 		})
 	}
+}
+
+// killedEverywhere kills the operator at each of its points, at least so many times, in
+// a world that begins anew for each, and holds what comes of it.
+func killedEverywhere(t *testing.T, least int, begin func() *world, holds func(*world)) {
+	t.Helper()
+	kills := 0
+	for n := 1; ; n++ {
+		w := begin()
+		if !w.diesAt(n) {
+			break
+		}
+		kills++
+		holds(w)
+		if t.Failed() {
+			t.Fatalf("killed at point %d", n)
+		}
+	}
+	if kills < least {
+		t.Errorf("killed %d times only", kills)
+	}
+	t.Logf("killed at %d points", kills)
 }
 
 // diesAt lets everybody act until the operator dies at its nth point; see killedAt.
