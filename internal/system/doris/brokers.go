@@ -80,11 +80,11 @@ func (p planner) brokersOut(set *appsv1.StatefulSet) bool {
 // noteRemoval says what the removal of the set of brokers waits for.
 func (p planner) noteRemoval(set *appsv1.StatefulSet, reason, message string) {
 	p.build.Note(plan.Change{
-		Object: plan.RefOf(typed(set)), To: "deleted", Cause: plan.CauseUser, Effect: plan.EffectNone,
+		Object: plan.RefOf(set), To: "deleted", Cause: plan.CauseUser, Effect: plan.EffectNone,
 		Verdict: plan.VerdictWait, Reason: reason, Message: message,
 	})
 	p.leave.waits = append(p.leave.waits, plan.Wait{
-		On: plan.RefOf(typed(set)), Reason: reason, Message: "StatefulSet " + set.Name + " goes last: " + message, Person: reason == meta.ReasonScaleInRefused,
+		On: plan.RefOf(set), Reason: reason, Message: "StatefulSet " + set.Name + " goes last: " + message, Person: reason == meta.ReasonScaleInRefused,
 	})
 }
 

@@ -207,7 +207,7 @@ func (in interest) of(ctx context.Context, db Database, at databaseAddress) (ans
 		return answer, nil, err
 	}
 	moves, err = balancer.Balancing(ctx, at)
-	if errors.Is(err, client.ErrDenied) || errors.Is(err, client.ErrRefused) {
+	if answeredNo(err) {
 		return answer, nil, nil
 	}
 	return answer, moves, err
@@ -265,23 +265,33 @@ func (a *asker) changes(ctx context.Context, o changeMember) error {
 	defer cancel()
 	err := a.changeIfNeeded(ctx, db, o)
 	a.counted("change", endOf(err))
+	return a.told(o.at, o.member.String(), err, err != nil)
+}
+
+// told notes that the database was told something, so that it is asked again, and
+// keeps for a while what it says to it, if that is worth keeping.
+func (a *asker) told(at databaseAddress, key string, err error, keep bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := a.seen[o.at.cluster.UID]
+	s := a.seen[at.cluster.UID]
 	s.stale = true
 	s.changed++
-	key := o.member.String()
 	if s.view.Refused = maps.Clone(s.view.Refused); s.view.Refused == nil {
 		s.view.Refused = map[string]string{}
 	}
-	if delete(s.view.Refused, key); err != nil {
+	if delete(s.view.Refused, key); keep {
 		s.view.Refused[key], s.refusedAt = err.Error(), a.now()
 	}
-	a.seen[o.at.cluster.UID] = s
+	a.seen[at.cluster.UID] = s
 	if err != nil {
 		return &plan.NotDoneError{Reason: err.Error()}
 	}
 	return nil
+}
+
+// answeredNo tells whether a database answered that it does not do something.
+func answeredNo(err error) bool {
+	return errors.Is(err, client.ErrRefused) || errors.Is(err, client.ErrDenied)
 }
 
 func (a *asker) changeIfNeeded(ctx context.Context, db Database, o changeMember) error {

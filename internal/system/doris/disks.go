@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -164,7 +165,7 @@ func growth(claim *corev1.PersistentVolumeClaim) (state string, failed bool) {
 	const mend = ". Mend what keeps it from growing: a claim that asked for more cannot ask for less again, unless the storage offers that"
 	for _, kind := range []corev1.PersistentVolumeClaimConditionType{corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError} {
 		if message, is := said[kind]; is {
-			return "the storage says " + orElse(message, "that it failed") + mend, true
+			return "the storage says " + cmp.Or(message, "that it failed") + mend, true
 		}
 	}
 	switch claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] {
@@ -181,13 +182,6 @@ func growth(claim *corev1.PersistentVolumeClaim) (state string, failed bool) {
 		return "the storage makes the volume larger", false
 	}
 	return "asked for, and nothing has begun to make it larger yet", false
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 func claimRef(claim *corev1.PersistentVolumeClaim) plan.Ref {

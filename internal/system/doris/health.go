@@ -93,7 +93,7 @@ func outdated(set *appsv1.StatefulSet, p *corev1.Pod, edited bool) bool {
 	if !behind(set, p) || kept(set, p) {
 		return false
 	}
-	if set.Spec.Template.Annotations[meta.AnnotationTemplate] == "" {
+	if stampOf(set) == "" {
 		if p.Annotations[meta.AnnotationTemplate] != "" {
 			return true // made from a template of ours that was put back
 		}

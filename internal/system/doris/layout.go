@@ -50,9 +50,17 @@ func keptVolumes(set *appsv1.StatefulSet) map[string]bool {
 }
 
 func mountsOf(set *appsv1.StatefulSet, container string) []corev1.VolumeMount {
-	for _, c := range set.Spec.Template.Spec.Containers {
-		if c.Name == container {
-			return c.VolumeMounts
+	if c := containerOf(set.Spec.Template.Spec.Containers, container); c != nil {
+		return c.VolumeMounts
+	}
+	return nil
+}
+
+// containerOf finds a container by its name; nil where there is none.
+func containerOf(list []corev1.Container, name string) *corev1.Container {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
 		}
 	}
 	return nil

@@ -135,7 +135,7 @@ func (p planner) writeLeaving(kind dorisv1.ComponentType, set *appsv1.StatefulSe
 		if !differs {
 			continue
 		}
-		p.recordLeaving(plan.RefOf(podRef(&pods[i])), plan.Patch{
+		p.recordLeaving(plan.RefOf(&pods[i]), plan.Patch{
 			Object: &pods[i], Manager: FieldManager, Reason: "record that it leaves the database, or stays",
 			Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationLeaving: wanted}}},
 		})
@@ -158,7 +158,7 @@ func (p planner) writeOnSet(kind dorisv1.ComponentType, set *appsv1.StatefulSet,
 	if consented {
 		annotations[meta.AnnotationConsents] = strconv.Itoa(plan.Consents(set) + 1)
 	}
-	p.recordLeaving(plan.RefOf(typed(set)), plan.Patch{
+	p.recordLeaving(plan.RefOf(set), plan.Patch{
 		Object: set, Manager: FieldManager, Reason: "record which members leave the database",
 		Fields: map[string]any{"metadata": map[string]any{"annotations": annotations}},
 	})
@@ -198,12 +198,18 @@ func (p planner) ask(l leaver, o changeMember, message string) (refused string) 
 		Object: on, Path: membership, To: strings.ToLower(string(o.change)), Cause: plan.CauseUser, Effect: plan.EffectNone,
 		Verdict: plan.VerdictApply, Reason: meta.ReasonMembersLeaving, Message: message,
 	}
-	if refused = p.world.Database.Refused[o.member.String()]; refused != "" {
-		change.Verdict, change.Reason, change.Message = plan.VerdictWait, meta.ReasonScaleInRefused, refused
+	return p.tell(change, o, o.member.String(), meta.ReasonScaleInRefused)
+}
+
+// tell plans one statement to the database, unless it refused that a moment ago: then
+// it says so by the reason. key is by what a refusal is remembered.
+func (p planner) tell(change plan.Change, o plan.Operation, key, reason string) (refused string) {
+	if refused = p.world.Database.Refused[key]; refused != "" {
+		change.Verdict, change.Reason, change.Message = plan.VerdictWait, reason, refused
 		p.build.Note(change)
 		return refused
 	}
-	p.build.Step(change, plan.Call{On: on, Operation: o, Reason: o.Describe()})
+	p.build.Step(change, plan.Call{On: change.Object, Operation: o, Reason: o.Describe()})
 	return ""
 }
 

@@ -76,7 +76,7 @@ func startOf(pod *corev1.Pod) string {
 // current tells whether a Pod was made from the template that its set has, or is
 // given now: then it mounts the same content. Any other is to be replaced.
 func current(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Annotations[meta.AnnotationTemplate] == set.Spec.Template.Annotations[meta.AnnotationTemplate]
+	return pod.DeletionTimestamp == nil && madeFrom(pod, stampOf(set))
 }
 
 // newest is the content that all Pods of the set shall have: what they mount, or what was

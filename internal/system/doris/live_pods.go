@@ -51,7 +51,7 @@ func (p planner) reload(w workload) {
 // get, to set it, or to record that it has it.
 func (p planner) reloadOne(w workload, s syncing, started, file settingsFile) {
 	change := plan.Change{
-		Object: plan.RefOf(podRef(s.pod)), Path: livePath, Cause: plan.CauseConfig, Effect: plan.EffectReload, Verdict: plan.VerdictWait,
+		Object: plan.RefOf(s.pod), Path: livePath, Cause: plan.CauseConfig, Effect: plan.EffectReload, Verdict: plan.VerdictWait,
 	}
 	report, ok := p.report(w.kind, s.pod, w.target.newest())
 	if !ok {
@@ -101,12 +101,9 @@ func (p planner) acceptLive(w workload) {
 	if w.found || w.recorded.same(w.target) {
 		return
 	}
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(w.live), Path: `metadata.annotations["` + meta.AnnotationAccepted + `"]`, Cause: plan.CauseConfig,
-		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: "what the operator remembers of the object",
-	}, plan.Patch{
-		Object: w.live, Manager: FieldManager, Reason: "record which content the processes have",
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationAccepted: w.target.String()}}},
+	p.write(note{
+		on: w.live, key: meta.AnnotationAccepted, is: w.target.String(), cause: plan.CauseConfig,
+		reason: "record which content the processes have", message: recordedHere,
 	})
 }
 

@@ -71,6 +71,11 @@ func readFailed(set *appsv1.StatefulSet) (f failedChange, ok bool) {
 	return f, f.Inputs != "" && f.Template != ""
 }
 
+// stampOf is the stamp of the template of a set; empty where it has none.
+func stampOf(set *appsv1.StatefulSet) string {
+	return set.Spec.Template.Annotations[meta.AnnotationTemplate]
+}
+
 // madeFrom tells whether a Pod was made from the template with a stamp.
 func madeFrom(pod *corev1.Pod, stamp string) bool {
 	return pod.Annotations[meta.AnnotationTemplate] == stamp
@@ -80,7 +85,7 @@ func madeFrom(pod *corev1.Pod, stamp string) bool {
 // it stays until the spec is mended, or is not to be kept.
 func kept(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 	f, failed := readFailed(set)
-	return failed && !f.Rollback && madeFrom(pod, f.Template) && set.Spec.Template.Annotations[meta.AnnotationTemplate] != f.Template
+	return failed && !f.Rollback && madeFrom(pod, f.Template) && stampOf(set) != f.Template
 }
 
 // inputsNow is a digest of all that the template of a component comes from now,
@@ -165,7 +170,7 @@ func (w workload) editChanges() []plan.Change {
 	changes := make([]plan.Change, 0, len(w.edited))
 	for _, f := range w.edited {
 		changes = append(changes, plan.Change{
-			Object: plan.RefOf(typed(w.live)), Path: f.Path, From: f.From, To: f.To, Cause: w.editedCause(f.Path), Effect: w.restart,
+			Object: plan.RefOf(w.live), Path: f.Path, From: f.From, To: f.To, Cause: w.editedCause(f.Path), Effect: w.restart,
 		})
 	}
 	return changes
@@ -184,7 +189,7 @@ func (f failedChange) said() string {
 // one, has stopped.
 func (p planner) goBack(w *workload) error {
 	good, known := readLastGood(w.live)
-	if !known || w.found || w.changes || unseen(w.live) || good.Template == w.live.Spec.Template.Annotations[meta.AnnotationTemplate] {
+	if !known || w.found || w.changes || unseen(w.live) || good.Template == stampOf(w.live) {
 		return nil
 	}
 	failed, proven := p.failedOn(*w)
@@ -205,7 +210,7 @@ func (p planner) goBack(w *workload) error {
 // proven tells that another one did. Where all others did, nothing would be bound
 // by putting the template back.
 func (p planner) failedOn(w workload) (failed failedChange, proven bool) {
-	stamp, older := w.live.Spec.Template.Annotations[meta.AnnotationTemplate], false
+	stamp, older := stampOf(w.live), false
 	for i := range p.world.Pods[string(w.kind)] {
 		pod := &p.world.Pods[string(w.kind)][i]
 		why, fails := p.fails(w.kind, pod)
@@ -261,7 +266,7 @@ func (p planner) goodNow(w workload) string {
 	if !putBack && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return ready(&pod) && current(w.live, &pod) }) {
 		return ""
 	}
-	return encoded(lastGood{Revision: w.revision, Template: w.live.Spec.Template.Annotations[meta.AnnotationTemplate], Accepted: w.recorded})
+	return encoded(lastGood{Revision: w.revision, Template: stampOf(w.live), Accepted: w.recorded})
 }
 
 // rolled tells whether every Pod of a set is there and ready on its template.
@@ -285,13 +290,7 @@ func (p planner) forgetFailure(w workload) {
 	if stopped {
 		is, reason = encoded(f), "what becomes of the Pods that were made from the change that failed"
 	}
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(w.live), Path: `metadata.annotations["` + meta.AnnotationFailed + `"]`, Cause: plan.CauseUser,
-		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: "what the operator remembers of the object",
-	}, plan.Patch{
-		Object: w.live, Manager: FieldManager, Reason: reason,
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationFailed: is}}},
-	})
+	p.write(note{on: w.live, key: meta.AnnotationFailed, is: is, cause: plan.CauseUser, reason: reason, message: recordedHere})
 }
 
 // standstill says of the Pods that were made from a change that failed what becomes
@@ -309,12 +308,12 @@ func (p planner) standstill() {
 				continue
 			}
 			p.build.Note(plan.Change{
-				Object: plan.RefOf(podRef(pod)), Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: meta.ReasonMemberFailed,
+				Object: plan.RefOf(pod), Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: meta.ReasonMemberFailed,
 				Message: "made from the change that failed; it stays to be looked at and is replaced when the spec is mended. Should it be lost, it comes back as it was before that change",
 			})
 		}
 		p.build.Wait(plan.Wait{
-			On: plan.RefOf(typed(set)), Reason: meta.ReasonMemberFailed, Person: true,
+			On: plan.RefOf(set), Reason: meta.ReasonMemberFailed, Person: true,
 			Message: fmt.Sprintf("replacing Pods: %s, since %s does not come up (%s). The Pod template is as it was before: mend the spec or what it names, or approve what is held to try the same again", f.stands(), f.Pod, f.Why),
 		})
 	}

@@ -49,16 +49,6 @@ func inStatus(dc *dorisv1.DorisCluster, set string) map[string]string {
 	return nil
 }
 
-// repeated tells whether the status of the resource has what is remembered of a set
-// now, so that the set may be deleted and made again.
-func (p planner) repeated(set *appsv1.StatefulSet) bool {
-	now := map[string]string{}
-	for key, value := range recordsOf(set) {
-		now[meta.Prefix+key] = value
-	}
-	return maps.Equal(now, inStatus(p.dc, set.Name))
-}
-
 // recordsBack gives those of our sets their records back from whose annotations the
 // main one was taken away.
 func recordsBack(dc *dorisv1.DorisCluster, sets map[string]*appsv1.StatefulSet) map[string]*appsv1.StatefulSet {
@@ -115,7 +105,7 @@ func (p planner) asRemembered(w workload, target *appsv1.StatefulSet) {
 			target.Annotations[key] = value
 		}
 	}
-	if stamp := was.Spec.Template.Annotations[meta.AnnotationTemplate]; stamp != "" {
+	if stamp := stampOf(was); stamp != "" {
 		annotateTemplate(target, meta.AnnotationTemplate, stamp)
 	}
 	asked := p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates

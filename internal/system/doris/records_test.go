@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -106,4 +107,14 @@ func TestRecordsThatAreTakenAwayAreRestored(t *testing.T) {
 	if len(w.evicts) > 0 {
 		t.Errorf("%v went", w.evicts)
 	}
+}
+
+// repeated tells whether the status of the resource has what is remembered of a set
+// now.
+func (p planner) repeated(set *appsv1.StatefulSet) bool {
+	now := map[string]string{}
+	for key, value := range recordsOf(set) {
+		now[meta.Prefix+key] = value
+	}
+	return maps.Equal(now, inStatus(p.dc, set.Name))
 }

@@ -116,7 +116,7 @@ func (p planner) settleAgain(c dorisv1.ComponentType, a again, live *appsv1.Stat
 	ours, err := p.engine.Owned(live, FieldManager)
 	if err == nil && len(ours) == 0 && len(a.Owned) > 0 {
 		p.build.Step(plan.Change{
-			Object: plan.RefOf(typed(live)), Path: "metadata.managedFields", Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
+			Object: plan.RefOf(live), Path: "metadata.managedFields", Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
 			Reason: meta.ReasonRecreated, Message: "the fields of the former set that were ours are ours again",
 		}, plan.Adopt{Object: live, Rendered: &unstructured.Unstructured{Object: a.Owned}, Manager: FieldManager, Reason: "own again what was ours"})
 		return
@@ -131,7 +131,7 @@ func (p planner) settleAgain(c dorisv1.ComponentType, a again, live *appsv1.Stat
 }
 
 func (p planner) waitAgain(set *appsv1.StatefulSet, message string) {
-	p.build.Wait(plan.Wait{On: plan.RefOf(typed(set)), Reason: meta.ReasonRecreated, Message: "StatefulSet " + set.Name + " is made again: " + message})
+	p.build.Wait(plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonRecreated, Message: "StatefulSet " + set.Name + " is made again: " + message})
 }
 
 // recreates decides whether the set of a component is made again for the sake of
@@ -166,7 +166,7 @@ func (p planner) recreate(w workload, larger []disk, held []plan.Change, note *c
 			c.Verdict, c.Reason, c.Message = plan.VerdictWait, meta.ReasonRecreated, "made again when "+why
 			p.build.Note(c)
 		}
-		p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(typed(w.live)), Reason: meta.ReasonRecreated, Message: "StatefulSet " + w.live.Name + " is made again when " + why})
+		p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(w.live), Reason: meta.ReasonRecreated, Message: "StatefulSet " + w.live.Name + " is made again when " + why})
 		return false
 	}
 	p.leave.wrote[w.kind] = true
@@ -192,7 +192,7 @@ func (p planner) recreate(w workload, larger []disk, held []plan.Change, note *c
 func (p planner) larger(w workload, disks []disk) (larger []disk, held []plan.Change) {
 	for _, d := range disks {
 		c := plan.Change{
-			Object: plan.RefOf(typed(w.live)), Path: fmt.Sprintf("spec.volumeClaimTemplates[name=%q].%s", d.Name, claimSize),
+			Object: plan.RefOf(w.live), Path: fmt.Sprintf("spec.volumeClaimTemplates[name=%q].%s", d.Name, claimSize),
 			From: d.template.String(), To: d.size.String(), Cause: plan.CauseUser, Effect: plan.EffectRecreate,
 		}
 		switch cmp := d.size.Cmp(d.template); {

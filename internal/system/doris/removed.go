@@ -49,7 +49,7 @@ func (p planner) remove(c dorisv1.ComponentType, set *appsv1.StatefulSet) {
 		return
 	}
 	if set.DeletionTimestamp != nil {
-		p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(typed(set)), Reason: meta.ReasonProgressing, Message: "StatefulSet " + set.Name + " is being deleted"})
+		p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: "StatefulSet " + set.Name + " is being deleted"})
 		return
 	}
 	p.delete(set, pluralOf(c)+" are gone from the spec, and from the database; their claims stay")

@@ -51,6 +51,6 @@ func (p planner) refuseShrink(c Component, set *appsv1.StatefulSet, cause plan.C
 		Cause: cause, Effect: plan.EffectDataLoss, Verdict: plan.VerdictRefuse, Reason: meta.ReasonNotSupportedYet,
 		Message: "members leave through the database, not by a smaller number",
 	})
-	p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(typed(set)), Reason: reasonCannotShrink, Message: message, Person: true})
+	p.leave.waits = append(p.leave.waits, plan.Wait{On: plan.RefOf(set), Reason: reasonCannotShrink, Message: message, Person: true})
 	return has
 }

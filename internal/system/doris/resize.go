@@ -40,10 +40,6 @@ func readResizing(set *appsv1.StatefulSet) (r resizing, ok bool) {
 	return r, r.To != "" && r.To == stampOf(set)
 }
 
-func stampOf(set *appsv1.StatefulSet) string {
-	return set.Spec.Template.Annotations[meta.AnnotationTemplate]
-}
-
 // takes tells what a process makes of another size of its container; ok is false when
 // only a start brings it about.
 func takes(kind dorisv1.ComponentType, what, resource string) (how string, ok bool) {
@@ -203,13 +199,13 @@ func (p planner) resizeNext(r *rolling) (busy bool) {
 			p.resize(pod, kind, wanted)
 		case !sameSizes(has, wanted) || conditionOf(pod, corev1.PodResizeInProgress).Status == corev1.ConditionTrue:
 			p.build.Note(plan.Change{
-				Object: plan.RefOf(podRef(pod)), Path: "status.containerStatuses", Cause: plan.CauseUser, Effect: plan.EffectResizeOrRestart, Verdict: plan.VerdictWait,
+				Object: plan.RefOf(pod), Path: "status.containerStatuses", Cause: plan.CauseUser, Effect: plan.EffectResizeOrRestart, Verdict: plan.VerdictWait,
 				Reason: meta.ReasonResizing, Message: "its node resizes it",
 			})
 		default:
 			p.upToDate(pod, set)
 		}
-		p.build.Wait(plan.Wait{On: plan.RefOf(typed(set)), Reason: meta.ReasonResizing, Message: "resizing Pods in place: " + name})
+		p.build.Wait(plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonResizing, Message: "resizing Pods in place: " + name})
 		return true
 	}
 	return false
@@ -229,7 +225,7 @@ func (p planner) resize(pod *corev1.Pod, kind dorisv1.ComponentType, wanted *cor
 		}
 	}
 	p.build.Step(plan.Change{
-		Object: plan.RefOf(podRef(pod)), Path: fmt.Sprintf("spec.containers[name=%q].resources", kind), From: encoded(specSizes(pod, string(kind))), To: encoded(fields),
+		Object: plan.RefOf(pod), Path: fmt.Sprintf("spec.containers[name=%q].resources", kind), From: encoded(specSizes(pod, string(kind))), To: encoded(fields),
 		Cause: plan.CauseUser, Effect: plan.EffectResizeOrRestart, Verdict: plan.VerdictApply, Reason: meta.ReasonResizing, Message: "resized in place; replaced if its node cannot do it",
 	}, plan.Patch{
 		Object: pod, Manager: FieldManager, Subresource: "resize", Reason: "resize in place",
@@ -241,7 +237,7 @@ func (p planner) resize(pod *corev1.Pod, kind dorisv1.ComponentType, wanted *cor
 // upToDate has a Pod that was resized counted as made from the newest template.
 func (p planner) upToDate(pod *corev1.Pod, set *appsv1.StatefulSet) {
 	p.build.Step(plan.Change{
-		Object: plan.RefOf(podRef(pod)), Path: "metadata", Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
+		Object: plan.RefOf(pod), Path: "metadata", Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
 		Reason: meta.ReasonResizing, Message: "it is as the newest template says",
 	}, plan.Patch{
 		Object: pod, Manager: FieldManager, Reason: "resized: it is as the newest template says",
@@ -271,10 +267,8 @@ func specSizes(pod *corev1.Pod, container string) *corev1.ResourceRequirements {
 }
 
 func sizes(list []corev1.Container, container string) *corev1.ResourceRequirements {
-	for i := range list {
-		if list[i].Name == container {
-			return &list[i].Resources
-		}
+	if c := containerOf(list, container); c != nil {
+		return &c.Resources
 	}
 	return nil
 }

@@ -55,13 +55,13 @@ func (p planner) judgeMembers(r *rolling) {
 // somebody asked for in the set, say.
 func (p planner) holdLosses(kind dorisv1.ComponentType, set *appsv1.StatefulSet, r *rolling) {
 	recorded, known := readAccepted(set)
-	stamp := set.Spec.Template.Annotations[meta.AnnotationTemplate]
+	stamp := stampOf(set)
 	if !known || p.restartEffect(workload{kind: kind, live: set, recorded: recorded}) != plan.EffectDataLoss {
 		return
 	}
 	var kept []int
 	for i, m := range r.members {
-		if m.Outdated && r.sets[m.Name] == set && r.pods[m.Name].Annotations[meta.AnnotationTemplate] == stamp {
+		if m.Outdated && r.sets[m.Name] == set && madeFrom(r.pods[m.Name], stamp) {
 			kept = append(kept, i)
 		}
 	}
@@ -69,7 +69,7 @@ func (p planner) holdLosses(kind dorisv1.ComponentType, set *appsv1.StatefulSet,
 		return
 	}
 	if p.build.Hold(plan.Consents(set), []plan.Change{{
-		Object: plan.RefOf(typed(set)), Path: "spec.template", To: set.Status.UpdateRevision,
+		Object: plan.RefOf(set), Path: "spec.template", To: set.Status.UpdateRevision,
 		Cause: plan.CauseUser, Effect: plan.EffectDataLoss, Reason: meta.ReasonUnsafeChange,
 		Message: "somebody asked in the StatefulSet for its Pods to be replaced; their data is on emptyDir volumes and is gone then",
 	}}) {
@@ -78,13 +78,6 @@ func (p planner) holdLosses(kind dorisv1.ComponentType, set *appsv1.StatefulSet,
 	for _, i := range kept {
 		r.members[i].Outdated = false
 	}
-}
-
-// typed is a set with its kind, which the cache leaves out.
-func typed(set *appsv1.StatefulSet) *appsv1.StatefulSet {
-	out := &appsv1.StatefulSet{ObjectMeta: set.ObjectMeta}
-	out.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
-	return out
 }
 
 // podsChange tells whether a set is made or grows by this plan, or its template

@@ -89,7 +89,7 @@ func (p planner) stillStopped(r rolling) []string {
 	var names []string
 	for _, set := range r.rollRecorded() {
 		all, _ := readRolling(set)
-		for _, name := range all.names() {
+		for _, name := range sortedKeys(all.Pods) {
 			if r.stays(name, all.Pods[name]) && p.toGiveBack(all.Pods[name]) != nil {
 				names = append(names, name)
 			}
@@ -140,7 +140,7 @@ func (p planner) giveBack(r rolling, going string) {
 	}
 	for _, set := range r.rollRecorded() {
 		all, _ := readRolling(set)
-		for _, name := range all.names() {
+		for _, name := range sortedKeys(all.Pods) {
 			recorded := all.Pods[name]
 			back := p.toGiveBack(recorded)
 			if back == nil || name == going || !p.isBack(r, name, recorded) {
@@ -165,18 +165,10 @@ func (p planner) isBack(r rolling, name string, recorded rolledPod) bool {
 func (p planner) route(name, member string, what client.Routing, message string) (refused string) {
 	at, _, _ := p.database()
 	o := routeBackend{at: at, pod: name, member: leaveRecord{Member: member}.node(), what: what}
-	on := plan.Ref{Kind: "Pod", Namespace: p.dc.Namespace, Name: name}
-	change := plan.Change{
-		Object: on, Path: routing, To: o.to(), Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
-		Reason: meta.ReasonProgressing, Message: message,
-	}
-	if refused = p.world.Database.Refused[o.key()]; refused != "" {
-		change.Verdict, change.Message = plan.VerdictWait, refused
-		p.build.Note(change)
-		return refused
-	}
-	p.build.Step(change, plan.Call{On: on, Operation: o, Reason: o.Describe()})
-	return ""
+	return p.tell(plan.Change{
+		Object: plan.Ref{Kind: "Pod", Namespace: p.dc.Namespace, Name: name}, Path: routing, To: o.to(), Cause: plan.CauseUser,
+		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: meta.ReasonProgressing, Message: message,
+	}, o, o.key(), meta.ReasonProgressing)
 }
 
 // routing stands for what the database routes to a Pod in a change.
@@ -246,7 +238,7 @@ func (p planner) rollOver(r rolling) {
 		if reason == "" {
 			reason = meta.ReasonProgressing
 		}
-		p.build.Wait(plan.Wait{On: plan.RefOf(typed(sets[0])), Reason: reason, Message: "replacing Pods: waiting for " + message})
+		p.build.Wait(plan.Wait{On: plan.RefOf(sets[0]), Reason: reason, Message: "replacing Pods: waiting for " + message})
 		return
 	}
 	for _, set := range sets {

@@ -2,7 +2,7 @@ package doris
 
 import (
 	"encoding/json"
-	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,11 +66,9 @@ func (r *rolling) replaced(name string, recorded rolledPod) bool {
 
 // baseline is how many tablets were not as they should be when the roll began.
 func (r *rolling) baseline() *int64 {
-	for _, kind := range rendered {
-		for name, k := range r.kinds {
-			if all, ok := readRolling(r.sets[name]); k == kind && ok && all.Unhealthy != nil {
-				return all.Unhealthy
-			}
+	for _, set := range r.all {
+		if all, ok := readRolling(set); ok && all.Unhealthy != nil {
+			return all.Unhealthy
 		}
 	}
 	return nil
@@ -184,27 +182,18 @@ func (p planner) writeRolling(set *appsv1.StatefulSet, value any) {
 	if value == nil {
 		reason = "the roll is over"
 	}
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(typed(set)), Path: `metadata.annotations["` + meta.AnnotationRolling + `"]`, Cause: plan.CauseUser,
-		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: reason,
-	}, plan.Patch{
-		Object: set, Manager: FieldManager, Reason: reason,
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationRolling: value}}},
-	})
+	p.write(note{on: set, key: meta.AnnotationRolling, is: value, cause: plan.CauseUser, reason: reason, message: reason})
 }
 
-// rollRecorded lists the sets that remember a roll.
+// rollRecorded lists the sets that remember a roll, in the order of their names.
 func (r *rolling) rollRecorded() []*appsv1.StatefulSet {
-	named := map[string]*appsv1.StatefulSet{}
+	var out []*appsv1.StatefulSet
 	for _, set := range r.all {
 		if set.Annotations[meta.AnnotationRolling] != "" {
-			named[set.Name] = set
+			out = append(out, set)
 		}
 	}
-	out := make([]*appsv1.StatefulSet, 0, len(named))
-	for _, name := range sortedKeys(named) {
-		out = append(out, named[name])
-	}
+	slices.SortFunc(out, func(a, b *appsv1.StatefulSet) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -228,6 +217,3 @@ func unhealthy(h client.TabletHealth) *int64 {
 	}
 	return new(count(h.ReplicaMissing) + count(h.VersionMissing) + count(h.Unrecoverable))
 }
-
-// sortedRecords are the names of Pods in a record.
-func (r rollRecord) names() []string { return sortedKeys(maps.Clone(r.Pods)) }

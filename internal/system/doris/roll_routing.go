@@ -48,7 +48,8 @@ func (a *asker) routes(ctx context.Context, o routeBackend) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	return a.told(o.at, o.key(), router.Route(ctx, o.at, o.member, o.what))
+	err := router.Route(ctx, o.at, o.member, o.what)
+	return a.told(o.at, o.key(), err, answeredNo(err))
 }
 
 // Route implements Router.

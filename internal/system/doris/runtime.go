@@ -42,9 +42,9 @@ func (c component) keepSettings(set *appsv1.StatefulSet) *appsv1.StatefulSet {
 
 // confDir is where the entrypoint of a container looks for configuration files.
 func confDir(pod *corev1.PodSpec, container string) string {
-	for _, c := range pod.Containers {
+	if c := containerOf(pod.Containers, container); c != nil {
 		for _, e := range c.Env {
-			if c.Name == container && e.Name == envConfDir && path.IsAbs(e.Value) {
+			if e.Name == envConfDir && path.IsAbs(e.Value) {
 				return path.Clean(e.Value)
 			}
 		}
@@ -55,10 +55,10 @@ func confDir(pod *corev1.PodSpec, container string) string {
 // runtimes decides where each component keeps the settings that are changed at run
 // time, and notes the policy of the cluster on the resource.
 func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]content) map[dorisv1.ComponentType]*runtimeconfig.Record {
-	if !p.asksForRuntime() {
-		return p.runtimesAsTheyAre()
-	}
 	had := p.runtimesAsTheyAre()
+	if !p.asksForRuntime(had) {
+		return had
+	}
 	ruling := runtimeconfig.Rule(runtimeconfig.Cluster{
 		Recorded: p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy], Annotation: dorisv1.AnnotationRuntimeConfigPolicy,
 		Existed: p.existed(), Keeps: keeps(had), Enabled: runtimeEnabled(p.dc),
@@ -81,8 +81,8 @@ func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]co
 }
 
 // asksForRuntime tells whether anything was ever said about keeping settings.
-func (p planner) asksForRuntime() bool {
-	return runtimeEnabled(p.dc) != nil || p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] != "" || keeps(p.runtimesAsTheyAre())
+func (p planner) asksForRuntime(had map[dorisv1.ComponentType]*runtimeconfig.Record) bool {
+	return runtimeEnabled(p.dc) != nil || p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] != "" || keeps(had)
 }
 
 func runtimeEnabled(dc *dorisv1.DorisCluster) *bool {
@@ -210,14 +210,10 @@ func (p planner) recordPolicy(policy runtimeconfig.Policy) {
 		return
 	}
 	key := dorisv1.AnnotationRuntimeConfigPolicy
-	p.build.Step(plan.Change{
-		Object: plan.Ref{Kind: dorisv1.Kind, Namespace: p.dc.Namespace, Name: p.dc.Name},
-		Path:   `metadata.annotations["` + key + `"]`, From: p.dc.Annotations[key], To: string(policy),
-		Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded",
-		Message: "how settings that are changed at run time are kept in this cluster",
-	}, plan.Patch{
-		Object: p.dc, Manager: FieldManager, Reason: "note that the policy for settings changed at run time is " + string(policy),
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: string(policy)}}},
+	p.write(note{
+		on: p.dc, key: key, is: string(policy), from: p.dc.Annotations[key], to: string(policy), cause: plan.CauseUser,
+		reason:  "note that the policy for settings changed at run time is " + string(policy),
+		message: "how settings that are changed at run time are kept in this cluster",
 	})
 }
 

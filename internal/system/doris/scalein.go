@@ -153,7 +153,7 @@ func (s *scaling) recorded() bool {
 // waits is said when all else is planned.
 func (p planner) waits(s *scaling, reason, message string) {
 	p.leave.waits = append(p.leave.waits, plan.Wait{
-		On: plan.RefOf(typed(s.set)), Reason: reason, Message: message,
+		On: plan.RefOf(s.set), Reason: reason, Message: message,
 		Person: reason == meta.ReasonScaleInRefused || reason == meta.ReasonNotSupportedYet,
 	})
 }
@@ -161,7 +161,7 @@ func (p planner) waits(s *scaling, reason, message string) {
 // noteScaleIn says that the set will shrink, and what for it waits.
 func (p planner) noteScaleIn(s *scaling, reason, message string) {
 	p.build.Note(plan.Change{
-		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
+		Object: plan.RefOf(s.set), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
 		Cause: plan.CauseUser, Effect: s.effect(), Verdict: plan.VerdictWait, Reason: reason,
 		Message: fmt.Sprintf("%s: %s. The set shrinks once, when all are out", podNames(s.leavers), message),
 	})
@@ -338,7 +338,7 @@ func (s *scaling) how() string {
 // consented tells whether a person agreed that members leave, where that is asked.
 func (p planner) consented(s *scaling) bool {
 	c := plan.Change{
-		Object: plan.RefOf(typed(s.set)), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
+		Object: plan.RefOf(s.set), Path: replicasPath, From: strconv.Itoa(int(s.has)), To: strconv.Itoa(int(s.want)),
 		Cause: plan.CauseUser, Effect: s.effect(), Reason: meta.ReasonUnsafeChange,
 		Message: podNames(s.leavers) + " are dropped with their tablets, as scaleInPolicy says; what has no other copy is lost",
 	}

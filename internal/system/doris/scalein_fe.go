@@ -22,11 +22,15 @@ func (p planner) frontendComesBack(s *scaling, l leaver) {
 	if l.pod == nil || string(l.pod.UID) != s.records[l.name].Pod || l.pod.DeletionTimestamp != nil {
 		return
 	}
-	pod := podRef(l.pod)
+	p.replaceLeaving(l, message)
+}
+
+// replaceLeaving lets the Pod of a frontend that leaves, or has left, be made again.
+func (p planner) replaceLeaving(l leaver, why string) {
 	p.build.Step(plan.Change{
-		Object: plan.RefOf(pod), Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
-		Reason: meta.ReasonMembersLeaving, Message: message,
-	}, plan.Evict{Pod: l.pod.DeepCopy(), Reason: message})
+		Object: plan.RefOf(l.pod), Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
+		Reason: meta.ReasonMembersLeaving, Message: why,
+	}, plan.Evict{Pod: l.pod.DeepCopy(), Reason: why})
 }
 
 // retiredKey begins the keys of the record that say of an ordinal that the metadata

@@ -9,8 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
-	"github.com/fairlead-dev/fairlead/api/meta"
-	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -208,11 +206,7 @@ func (p planner) moveMaster(s *scaling, master, l leaver) (message, refused stri
 		return message, ""
 	}
 	p.leave.settling = true
-	pod, why := podRef(master.pod), master.name+" leaves and is master: its Pod is replaced, so that another frontend becomes master"
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(pod), Cause: plan.CauseUser, Effect: plan.EffectRestartPod, Verdict: plan.VerdictApply,
-		Reason: meta.ReasonMembersLeaving, Message: why,
-	}, plan.Evict{Pod: master.pod.DeepCopy(), Reason: why})
+	p.replaceLeaving(master, master.name+" leaves and is master: its Pod is replaced, so that another frontend becomes master")
 	return message, ""
 }
 

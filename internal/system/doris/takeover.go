@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -200,7 +198,7 @@ func (p planner) remaining(w workload) {
 			continue
 		}
 		held = append(held, plan.Change{
-			Object: plan.RefOf(podRef(pod)), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: w.live.Status.UpdateRevision,
+			Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: w.live.Status.UpdateRevision,
 			Cause: plan.CauseRevision, Effect: w.restart, Reason: meta.ReasonTakenOver,
 			Message: "it was found on an older template, in the middle of a roll; it stays until a person accepts. Replaced for another reason, it would follow the template",
 		})
@@ -218,10 +216,6 @@ func (p planner) remaining(w workload) {
 			meta.AnnotationConsents: strconv.Itoa(plan.Consents(w.live) + 1),
 		}}},
 	})
-}
-
-func podRef(pod *corev1.Pod) *corev1.Pod {
-	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: pod.ObjectMeta}
 }
 
 // asFound lists the fields of an object that differed when it was taken over, in

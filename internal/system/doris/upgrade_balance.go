@@ -3,9 +3,7 @@ package doris
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +12,6 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
-	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
 // While a cluster gets another version the master moves no tablets, as Doris asks for:
@@ -135,30 +132,17 @@ func (p planner) resumeBalance(r rolling) (first string) {
 }
 
 func (p planner) recordBalance(set *appsv1.StatefulSet, value any, reason string) {
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(typed(set)), Path: `metadata.annotations["` + meta.AnnotationBalanceStopped + `"]`, Cause: plan.CauseUser,
-		Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded", Message: reason,
-	}, plan.Patch{
-		Object: set, Manager: FieldManager, Reason: reason,
-		Fields: map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationBalanceStopped: value}}},
-	})
+	p.write(note{on: set, key: meta.AnnotationBalanceStopped, is: value, cause: plan.CauseUser, reason: reason, message: reason})
 }
 
 // balance plans one setting of the master.
 func (p planner) balance(set *appsv1.StatefulSet, key, value, message string) (refused string) {
 	at, _, _ := p.database()
 	o := setBalance{at: at, key: key, value: value}
-	change := plan.Change{
-		Object: plan.RefOf(typed(set)), Path: key + " of the master", To: value, Cause: plan.CauseUser, Effect: plan.EffectNone,
+	return p.tell(plan.Change{
+		Object: plan.RefOf(set), Path: key + " of the master", To: value, Cause: plan.CauseUser, Effect: plan.EffectNone,
 		Verdict: plan.VerdictApply, Reason: meta.ReasonProgressing, Message: message,
-	}
-	if refused = p.world.Database.Refused[key]; refused != "" {
-		change.Verdict, change.Message = plan.VerdictWait, refused
-		p.build.Note(change)
-		return refused
-	}
-	p.build.Step(change, plan.Call{On: change.Object, Operation: o, Reason: o.Describe()})
-	return ""
+	}, o, key, meta.ReasonProgressing)
 }
 
 // setBalance sets one setting of the master.
@@ -180,28 +164,8 @@ func (a *asker) balances(ctx context.Context, o setBalance) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	return a.told(o.at, o.key, balancer.Balance(ctx, o.at, o.key, o.value))
-}
-
-// told notes that the database was told something, so that it is asked again, and what
-// it refused.
-func (a *asker) told(at databaseAddress, key string, err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := a.seen[at.cluster.UID]
-	s.stale = true
-	s.changed++
-	if s.view.Refused = maps.Clone(s.view.Refused); s.view.Refused == nil {
-		s.view.Refused = map[string]string{}
-	}
-	if delete(s.view.Refused, key); errors.Is(err, client.ErrRefused) || errors.Is(err, client.ErrDenied) {
-		s.view.Refused[key], s.refusedAt = err.Error(), a.now()
-	}
-	a.seen[at.cluster.UID] = s
-	if err != nil {
-		return &plan.NotDoneError{Reason: err.Error()}
-	}
-	return nil
+	err := balancer.Balance(ctx, o.at, o.key, o.value)
+	return a.told(o.at, o.key, err, answeredNo(err))
 }
 
 // Balancing implements Balancer.

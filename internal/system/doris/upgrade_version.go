@@ -146,10 +146,8 @@ func (p planner) versionsOf(kind dorisv1.ComponentType) (lowest, highest version
 
 // mainImage is the image of the process of a component in a Pod.
 func mainImage(pod corev1.PodSpec, kind dorisv1.ComponentType) string {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == string(kind) {
-			return pod.Containers[i].Image
-		}
+	if c := containerOf(pod.Containers, string(kind)); c != nil {
+		return c.Image
 	}
 	return ""
 }

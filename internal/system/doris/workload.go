@@ -59,7 +59,7 @@ func (p planner) workloadOf(kind dorisv1.ComponentType, settings Settings, has c
 	live := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
 	w := workload{kind: kind, live: live, revision: p.pinnedRevision(kind, live)}
 	w.found = live != nil && !pinned(live)
-	w.untouched = live != nil && live.Spec.Template.Annotations[meta.AnnotationTemplate] == ""
+	w.untouched = live != nil && stampOf(live) == ""
 	recorded, known := readAccepted(p.remembers(kind))
 	w.again = live == nil && known
 	if has.lost && known {
@@ -115,14 +115,14 @@ func pinned(set *appsv1.StatefulSet) bool {
 	owns := slices.ContainsFunc(set.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == FieldManager && m.Operation == metav1.ManagedFieldsOperationApply
 	})
-	return owns && set.Spec.Template.Annotations[meta.AnnotationTemplate] != ""
+	return owns && stampOf(set) != ""
 }
 
 // pinnedRevision is the version of the rendering that a set uses: what is noted
 // on it; for one that is gone, what the status of the resource says; that of the
 // existing operator for a set that it made; the newest for a new one.
 func (p planner) pinnedRevision(kind dorisv1.ComponentType, live *appsv1.StatefulSet) int {
-	if live != nil && live.Spec.Template.Annotations[meta.AnnotationTemplate] == "" && !pinned(live) {
+	if live != nil && stampOf(live) == "" && !pinned(live) {
 		return 0
 	}
 	if live != nil {
@@ -185,7 +185,7 @@ func (p planner) compareRecords(w *workload) error {
 	if err != nil {
 		return err
 	}
-	w.edited = append(append(templateFields(fields), w.contentAtZero()...), w.secrets.stampOf()...)
+	w.edited = append(append(templateFields(fields), w.contentAtZero()...), w.secrets.inTemplate()...)
 	config := w.recorded
 	config.Frontend, config.Backend, config.Broker, config.Content = w.now.Frontend, w.now.Backend, w.now.Broker, w.now.Content
 	byConfig, err := p.engine.Between(base, p.rendered(*w, config, w.revision))
@@ -318,7 +318,7 @@ func (p planner) offerChanges(w workload, fields []diff.Field) []plan.Change {
 	changes := make([]plan.Change, 0, len(fields))
 	for _, f := range fields {
 		changes = append(changes, plan.Change{
-			Object: plan.RefOf(typed(w.live)), Path: f.Path, From: f.From, To: f.To,
+			Object: plan.RefOf(w.live), Path: f.Path, From: f.From, To: f.To,
 			Cause: plan.CauseRevision, Effect: w.restart, Reason: meta.ReasonConsentNeeded,
 			Message: "revision " + strconv.Itoa(p.latest) + " of the rendering; nothing moves until a person accepts",
 		})
