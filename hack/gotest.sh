@@ -10,7 +10,8 @@
 #
 # FAIRLEAD_REAL_NODE=0|1          switches the real-node tests off or on
 # FAIRLEAD_REQUIRE_REAL_NODE=1    a missing real node is a failure, not a skip
-# TEST_RESULTS                    directory that gets LEVEL.json (go test -json)
+# TEST_RESULTS                    directory that gets LEVEL.json (go test -json) and
+#                                 LEVEL.again (what was told twice, and how it went)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${TOOL:?run it as: make test-unit, test-cluster, test-e2e or test-fault}"
@@ -21,18 +22,26 @@ shift
 # and those whose tests ask clustertest for one.
 cluster_pattern='/fairlead/test/(cluster|e2e)(/[^ ]*)? |/test/cluster/clustertest( |$)'
 
-# run_tests FORMAT MODULE FLAGS... PACKAGES: -race needs cgo; vet is left to verify.
+# run_tests FORMAT MODULE PACKAGES FLAGS...: -race needs cgo; vet is left to verify.
+# Stories have deadlines, and a machine may stand still for longer: if few fail (six
+# with their subtests), each is told once more. What fails again has failed; what
+# passes then is named at the end, with what it said the first time above. More
+# failures than that are no accident, and none is told again.
 run_tests() {
-  local format=$1 module=$2; shift 2
-  local json=()
+  local format=$1 module=$2 packages=$3; shift 3
+  local options=(--format "$format" --hide-summary=skipped --packages "$packages")
+  local name="$level-${module//[^a-z]/_}"
   if [[ -n "${TEST_RESULTS:-}" ]]; then
     mkdir -p "$TEST_RESULTS"
-    json=(--jsonfile "$TEST_RESULTS/$level-${module//[^a-z]/_}.json")
+    options+=(--jsonfile "$TEST_RESULTS/$name.json")
+  fi
+  if [[ "$level" == cluster || "$level" == e2e ]]; then
+    options+=(--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test)
+    if [[ -n "${TEST_RESULTS:-}" ]]; then options+=(--rerun-fails-report "$TEST_RESULTS/$name.again"); fi
   fi
   (
     cd "$module"
-    $TOOL gotestsum --format "$format" --hide-summary=skipped "${json[@]}" \
-      --raw-command -- env CGO_ENABLED=1 go test -json -race -vet=off "$@"
+    CGO_ENABLED=1 $TOOL gotestsum "${options[@]}" -- -race -vet=off "$@"
   )
 }
 
@@ -66,7 +75,7 @@ unit)
   for module in $(hack/modules.sh code); do
     listed=$(list "$module")
     mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | names)
-    run_tests standard-quiet "$module" -timeout 20m "$@" "${packages[@]}" || status=1
+    run_tests standard-quiet "$module" "${packages[*]}" -timeout 30m "$@" || status=1
   done
   ;;
 cluster | e2e)
@@ -81,7 +90,7 @@ cluster | e2e)
     # One package at a time: each may start clusters. Never from the test cache:
     # what they prove lies outside the test binary. Stories mostly wait, so more of
     # them run beside each other than there are cores.
-    run_tests testname "$module" -timeout 40m -count=1 -p 1 -parallel 4 "$@" "${packages[@]}" || status=1
+    run_tests testname "$module" "${packages[*]}" -timeout 40m -count=1 -p 1 -parallel 4 "$@" || status=1
   done
   if ((ran == 0)); then
     echo "FAIL: no package matches $cluster_pattern" >&2
@@ -92,7 +101,7 @@ fault)
   export FAIRLEAD_FAULT=all
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  run_tests standard-verbose . -timeout 90m -count=1 "$@" ./test/fault/... | tee "$log" || status=1
+  run_tests standard-verbose . ./test/fault/... -timeout 90m -count=1 "$@" | tee "$log" || status=1
   printf '\n=== counts\n'
   sed -n 's/.*COUNT //p' "$log"
   ;;

@@ -33,7 +33,10 @@ printf '%s\n' "${table[@]}"
 cat "$TEST_RESULTS"/*.json 2>/dev/null |
   grep -o '"Output":"\(ok\|FAIL\) .*"}' | sed -e 's/^"Output":"//; s/\\t/\t/g; s/\\n"}$//' | sort || true
 passed=$(tally pass) failed=$(tally fail) skipped=$(tally skip)
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, $skipped skipped (a test that was told twice counts twice)"
+if grep -h . "$TEST_RESULTS"/*.again 2>/dev/null; then
+  echo "^ told twice: look into each, even where the second time passed"
+fi
 if ((passed == 0)); then
   echo "FAIL: no test ran" >&2
   status=1

@@ -56,6 +56,7 @@ func TestAnotherOperatorIsAtWork(t *testing.T) {
 	before := s.identities()
 	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = new(int32(3)) })
 	s.says("doris", meta.ConditionStalled, metav1.ConditionTrue, "OtherOperatorRunning")
+	s.quiet(time.Second) // what it says of this has been written: the condition, then the event
 	mark := s.mark()
 	s.stays("no Pod moves", 3*time.Second, func() string {
 		if len(s.identities()) != len(before) {
