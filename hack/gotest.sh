@@ -72,6 +72,8 @@ names() { cut -d' ' -f1; }
 status=0
 case "$level" in
 unit)
+  # They allocate much and keep little: a lazier collector saves a fifth of the time.
+  export GOGC="${GOGC:-400}"
   for module in $(hack/modules.sh code); do
     listed=$(list "$module")
     mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | names)

@@ -186,7 +186,7 @@ func (p *operator) settledMemory(ctx context.Context, over time.Duration) (usage
 	}
 	ctx2, cancel := context.WithTimeout(ctx, over)
 	defer cancel()
-	ticker := time.NewTicker(250 * time.Millisecond)
+	ticker := time.NewTicker(time.Second) // each measure makes it work a little
 	defer ticker.Stop()
 	for {
 		select {

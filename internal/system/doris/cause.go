@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -137,10 +138,12 @@ func causeByInputs(rendered, live client.Object) (cause plan.Cause, recorded boo
 }
 
 // causeByOwner tells by the owner of the live value: what we wrote ourselves
-// differs because the spec does, what somebody else wrote is their edit.
+// differs because the spec does, what somebody else wrote is their edit. Owners
+// are looked up when the first difference is, since most objects have none.
 func (p planner) causeByOwner(live client.Object) func(path string) plan.Cause {
-	owned, err := p.engine.Owned(live, FieldManager)
+	lookup := sync.OnceValues(func() (map[string]any, error) { return p.engine.Owned(live, FieldManager) })
 	return func(path string) plan.Cause {
+		owned, err := lookup()
 		if err != nil || len(owned) == 0 || holds(owned, path) {
 			return plan.CauseUser
 		}
