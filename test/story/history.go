@@ -164,7 +164,8 @@ func (h *History) replay() []string {
 		case *appsv1.StatefulSet:
 			w.set(e.kind, o)
 		case *corev1.PersistentVolumeClaim:
-			if e.kind == watch.Deleted {
+			// One that was to go with its Pod or its set has an owner: somebody asked for it.
+			if e.kind == watch.Deleted && len(o.OwnerReferences) == 0 {
 				w.sayf("claim %s was deleted", o.Name)
 			}
 		}

@@ -216,6 +216,11 @@ type BaseSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	PersistentVolumes []PersistentVolume `json:"persistentVolumes,omitempty"`
 
+	// ClaimRetention says what becomes of claims that no Pod will use again. They
+	// are kept unless it says otherwise.
+	// +optional
+	ClaimRetention *ClaimRetention `json:"claimRetention,omitempty"`
+
 	// SystemInitialization adds a privileged init container that prepares the
 	// node.
 	// +optional

@@ -147,6 +147,28 @@ type PersistentVolume struct {
 	Provisioner PVCProvisioner `json:"provisioner,omitempty"`
 }
 
+// Retention says what becomes of a claim that no Pod will use again.
+// +kubebuilder:validation:Enum=Retain;Delete
+type Retention string
+
+// The retentions.
+const (
+	RetentionRetain Retention = "Retain"
+	RetentionDelete Retention = "Delete"
+)
+
+// ClaimRetention says what becomes of the claims of Pods that are gone for good.
+type ClaimRetention struct {
+	// WhenScaledIn is about the claims of members that have left. Default: Retain.
+	// +optional
+	WhenScaledIn Retention `json:"whenScaledIn,omitempty"`
+
+	// WhenRemoved is about the claims of a component that was removed, or whose
+	// DorisCluster was deleted: with Delete, all data goes with it. Default: Retain.
+	// +optional
+	WhenRemoved Retention `json:"whenRemoved,omitempty"`
+}
+
 // SystemInitialization is a privileged init container.
 type SystemInitialization struct {
 	// InitImage is the image of the init container, and of the one that prepares

@@ -41,12 +41,29 @@ func (c component) frame(template corev1.PodTemplateSpec, claims []corev1.Persis
 			RevisionHistoryLimit: new(int32(5)),
 			VolumeClaimTemplates: claims,
 			Template:             template,
+
+			PersistentVolumeClaimRetentionPolicy: retention(c.spec.ClaimRetention),
 		},
 	}
 	set.Annotations = map[string]string{
 		meta.AnnotationRevision: strconv.Itoa(c.in.Revision),
 	}
 	return set
+}
+
+// retention says what becomes of claims that no Pod will use again: nothing, where the
+// spec does not ask for it.
+func retention(asked *dorisv1.ClaimRetention) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
+	if asked == nil {
+		return nil
+	}
+	of := func(r dorisv1.Retention) appsv1.PersistentVolumeClaimRetentionPolicyType {
+		if r == dorisv1.RetentionDelete {
+			return appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		}
+		return appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	}
+	return &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenScaled: of(asked.WhenScaledIn), WhenDeleted: of(asked.WhenRemoved)}
 }
 
 func (c component) podSpec(storage storage) corev1.PodSpec {

@@ -263,6 +263,32 @@ func TestContent(t *testing.T) {
 	})
 }
 
+// TestIdentityOfMembersStays edits how frontends that exist know each other.
+func TestIdentityOfMembersStays(t *testing.T) {
+	t.Parallel()
+	named := strings.Replace(threeByThree, "feSpec: {", "feSpec: {configMapInfo: {configMapName: fe-conf}, ", 1) +
+		"\n---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: fe-conf}\ndata: {fe.conf: \"enable_fqdn_mode = true\\n\"}\n"
+	w := settled(t, named)
+	set := func(value string) {
+		stranger(w, "fe-conf", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["fe.conf"] = "enable_fqdn_mode = " + value + "\n" })
+	}
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.ConfigUpdatePolicy = dorisv1.ConfigUpdateRestart })
+	set("false")
+	p := w.settle()
+	w.gone(t, nil, "refused")
+	if r := p.Refused(); len(r) != 1 || r[0].Field != "spec.feSpec.configMapInfo" || !strings.Contains(r[0].Message, "was true when the members joined") {
+		t.Errorf("refused are %v", r)
+	}
+	if got := condition(w.dc, meta.ConditionStalled); !strings.HasPrefix(got, "True") {
+		t.Errorf("Stalled is %q", got)
+	}
+	set("true")
+	if p := w.settle(); len(p.Refused()) > 0 {
+		t.Errorf("mended: %v", p.Findings)
+	}
+	w.gone(t, nil, "mended")
+}
+
 // TestDataStays edits volumes of members that exist.
 func TestDataStays(t *testing.T) {
 	t.Parallel()

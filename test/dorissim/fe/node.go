@@ -106,7 +106,7 @@ func Open(opt Options) (*Node, error) {
 	n.seen.init()
 	n.quorum, err = quorum.Open(quorum.Options{
 		Self: n.self, Dir: n.metaDir, Timing: opt.Pace.Quorum, Now: opt.Now, Random: opt.Random, Log: opt.Log,
-		Tell: n.tell, Hear: n.hear, Report: n.report,
+		Transport: opt.Transport, Tell: n.tell, Hear: n.hear, Report: n.report,
 	})
 	if err != nil {
 		_ = n.listeners["edit_log_port"].Close()

@@ -78,8 +78,11 @@ func (p *process) Wait() error {
 // FE is a frontend with its directory and ports, which outlive its runs.
 type FE struct {
 	process
-	cluster                               *Cluster
-	Home, Conf                            string
+	cluster    *Cluster
+	Home, Conf string
+	// Host is the name that the others know it by: loopback unless it is set before
+	// the start. The cluster's Transport has to lead there.
+	Host                                  string
 	EditLogPort, QueryPort, HTTPPort, RPC int
 	Faults                                *fault.Set
 }
@@ -123,7 +126,7 @@ func (c *Cluster) NewFE(extra string) (*FE, error) {
 		return nil, err
 	}
 	f := &FE{
-		cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("fe-%d", len(c.FEs))),
+		cluster: c, Home: filepath.Join(c.Dir, fmt.Sprintf("fe-%d", len(c.FEs))), Host: loopback,
 		EditLogPort: p[0], QueryPort: p[1], HTTPPort: p[2], RPC: p[3],
 	}
 	f.Conf = filepath.Join(f.Home, "conf", "fe.conf")
@@ -162,7 +165,7 @@ func writeConf(file, text string) error {
 func (f *FE) Start(ctx context.Context, helper string) error {
 	f.Faults = fault.New(time.Now)
 	node, err := fe.Open(fe.Options{
-		Home: f.Home, Conf: f.Conf, Host: loopback, Helper: helper, Version: f.cluster.Version, Bind: loopback,
+		Home: f.Home, Conf: f.Conf, Host: f.Host, Helper: helper, Version: f.cluster.Version, Bind: loopback,
 		Pace: f.cluster.Pace, Getenv: os.LookupEnv, Now: time.Now, Random: rand.Float64, Faults: f.Faults, Log: f.cluster.Log,
 		Transport: f.cluster.Transport,
 	})
@@ -174,7 +177,7 @@ func (f *FE) Start(ctx context.Context, helper string) error {
 }
 
 // Addr is the frontend's identity.
-func (f *FE) Addr() string { return fmt.Sprintf("%s:%d", loopback, f.EditLogPort) }
+func (f *FE) Addr() string { return fmt.Sprintf("%s:%d", f.Host, f.EditLogPort) }
 
 // URL is the base of the frontend's HTTP API.
 func (f *FE) URL() string { return url(f.HTTPPort) }

@@ -19,7 +19,7 @@ import (
 const cargoRows = 60
 
 // backendsComeAndGo scales the backends from three to five and back, twice. The
-// operator is killed while members leave. No row is lost.
+// operator is killed while members leave, and when they come. No row is lost.
 func backendsComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 	t.Helper()
 	l := live{T: t, Demo: d}
@@ -51,6 +51,7 @@ func backendsComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 		l.members(ctx, "be", 3)
 		l.rows(ctx)
 		l.scale(ctx, "beSpec", 5)
+		l.killOperator(ctx)
 		l.members(ctx, "be", 5)
 		l.rows(ctx)
 	}
@@ -75,6 +76,7 @@ func observersComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 		l.killOperator(ctx)
 		l.members(ctx, "fe", 3)
 		l.scale(ctx, "feSpec", 5)
+		l.killOperator(ctx)
 		l.members(ctx, "fe", 5)
 		aside := l.kubectl(ctx, "exec", "-n", demo.Namespace, demo.Name+"-fe-4", "-c", "fe", "--", "ls", "-A", "/opt/apache-doris/fe/doris-meta")
 		if !strings.Contains(aside, ".retired-") {

@@ -25,6 +25,7 @@ import (
 // themselves are simulated. A backend's data goes with its Pod.
 type database struct {
 	cluster *local.Cluster
+	first   *local.FE // where SQL goes
 	client  client.Client
 	// namespace of the Pods.
 	namespace string
@@ -36,6 +37,10 @@ type database struct {
 	// observers are Pods of frontends that were registered. No process is behind
 	// them: nothing is asked of an observer that leaves.
 	observers map[string]bool
+	// followers are the frontends that vote, by Pod. They outlive their Pods, as claims
+	// do.
+	followers map[string]*follower
+	brokers   map[string]bool // Pods that were registered
 	trouble   error
 }
 
@@ -54,12 +59,15 @@ func asService() http.RoundTripper {
 func openDatabase(ctx context.Context, c client.Client, namespace, dir string) (*database, error) {
 	d := &database{
 		cluster: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler), Transport: asService()},
-		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{}, observers: map[string]bool{},
+		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{},
+		observers: map[string]bool{}, followers: map[string]*follower{}, brokers: map[string]bool{},
 	}
 	fe, err := d.cluster.NewFE("")
 	if err != nil {
 		return nil, err
 	}
+	d.first, d.followers["doris-fe-0"] = fe, &follower{node: fe, runs: true}
+	fe.Host = d.host("doris-fe-0", "fe")
 	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := fe.Start(ctx, ""); err != nil {
 		d.stop()
@@ -69,8 +77,13 @@ func openDatabase(ctx context.Context, c client.Client, namespace, dir string) (
 	return d, nil
 }
 
+// host is the name of a Pod in the network.
+func (d *database) host(pod, component string) string {
+	return fmt.Sprintf("%s.doris-%s-internal.%s.svc.cluster.local", pod, component, d.namespace)
+}
+
 // address is where the frontend is asked.
-func (d *database) address() string { return fmt.Sprintf("127.0.0.1:%d", d.cluster.FEs[0].QueryPort) }
+func (d *database) address() string { return fmt.Sprintf("127.0.0.1:%d", d.first.QueryPort) }
 
 func (d *database) close() error {
 	d.stop()
@@ -115,6 +128,12 @@ func (d *database) followOnce(ctx context.Context) error {
 		}
 	}
 	maps.DeleteFunc(d.observers, func(name string, _ bool) bool { return !live[name] })
+	maps.DeleteFunc(d.brokers, func(name string, _ bool) bool { return !live[name] })
+	for name, f := range d.followers {
+		if !live[name] {
+			f.ends()
+		}
+	}
 	for name, be := range d.backends {
 		if live[name] {
 			continue
@@ -131,18 +150,26 @@ func (d *database) followOnce(ctx context.Context) error {
 // joins makes a member of a Pod that is ready and none yet.
 func (d *database) joins(ctx context.Context, p *corev1.Pod, ready bool) error {
 	switch component := p.Labels["app.kubernetes.io/component"]; {
-	case !ready || d.backends[p.Name] != nil || d.observers[p.Name] || strings.HasSuffix(p.Name, "-fe-0"):
+	case !ready:
+	case component == "fe" && elects(p):
+		return d.follows(ctx, p)
 	case component == "fe":
-		d.observers[p.Name] = true
-		err := d.exec(ctx, fmt.Sprintf(`ALTER SYSTEM ADD OBSERVER "%s.doris-fe-internal.%s.svc.cluster.local:9010"`, p.Name, d.namespace))
-		if err != nil && !strings.Contains(err.Error(), "already exists") {
-			delete(d.observers, p.Name)
-			return err
-		}
-	case component == "be", component == "cn":
+		d.registers(ctx, d.observers, p.Name, fmt.Sprintf(`ALTER SYSTEM ADD OBSERVER "%s:9010"`, d.host(p.Name, component)))
+	case component == "broker":
+		d.registers(ctx, d.brokers, p.Name, fmt.Sprintf(`ALTER SYSTEM ADD BROKER broker001 "%s:8000"`, d.host(p.Name, component)))
+	case d.backends[p.Name] == nil:
 		return d.starts(ctx, p.Name, component)
 	}
 	return nil
+}
+
+// registers says once for each Pod who it is, as the entrypoint does.
+func (d *database) registers(ctx context.Context, known map[string]bool, pod, statement string) {
+	if known[pod] {
+		return
+	}
+	err := d.exec(ctx, statement) // tried again at once
+	known[pod] = err == nil || strings.Contains(err.Error(), "already exists")
 }
 
 // starts runs a backend and registers it, as the entrypoint does.
@@ -159,9 +186,13 @@ func (d *database) starts(ctx context.Context, pod, component string) error {
 		return err
 	}
 	d.backends[pod] = be
-	host := fmt.Sprintf("%s.doris-%s-internal.%s.svc.cluster.local", pod, component, d.namespace)
+	return d.insists(ctx, fmt.Sprintf(`ALTER SYSTEM ADD BACKEND "%s:%d"`, d.host(pod, component), be.HeartbeatPort))
+}
+
+// insists says something to the database until that is done.
+func (d *database) insists(ctx context.Context, statement string) error {
 	for {
-		err := d.exec(ctx, fmt.Sprintf(`ALTER SYSTEM ADD BACKEND "%s:%d"`, host, be.HeartbeatPort))
+		err := d.exec(ctx, statement)
 		if err == nil || strings.Contains(err.Error(), "already exists") {
 			return nil
 		}
@@ -172,7 +203,7 @@ func (d *database) starts(ctx context.Context, pod, component string) error {
 	}
 }
 
-func (d *database) open() (*sql.DB, error) { return d.cluster.FEs[0].Open("root", "") }
+func (d *database) open() (*sql.DB, error) { return d.first.Open("root", "") }
 
 func (d *database) exec(ctx context.Context, statement string) error {
 	db, err := d.open()

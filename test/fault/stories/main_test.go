@@ -64,10 +64,16 @@ type settings struct {
 	Newer bool
 }
 
-// dial reaches the database wherever a Pod's query port is asked for.
+// dial reaches the database wherever a Pod's query port is asked for, and its nodes by
+// the names of their Pods.
 func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if s.Database != "" && strings.HasSuffix(address, ":9030") {
+	host, port, err := net.SplitHostPort(address)
+	switch {
+	case err != nil || s.Database == "":
+	case port == "9030":
 		address = s.Database
+	case strings.HasSuffix(host, ".svc.cluster.local"):
+		address = net.JoinHostPort("127.0.0.1", port)
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }

@@ -2,10 +2,10 @@ package stories
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 )
@@ -53,65 +53,35 @@ func holdsAll(n int) func(context.Context, *scene) string {
 
 var (
 	scaleIn = tale{
-		name: "scale-in from 1+3 to 1+1", database: true, setup: createsFilled, act: wantsBackends(1), unsettled: holdsAll(1),
+		name: "scale-in from 1+3 to 1+1", database: true, setup: createsFilled, act: wantsBackends(1), unsettled: withClaims(holdsAll(1), claimsOfFilled...),
 	}
-	scaleInCancelled = tale{
-		name: "scale-in cancelled", database: true, setup: createsFilled, unsettled: holdsAll(3),
-		act: func(ctx context.Context, s *scene) error {
-			if err := s.db.exec(ctx, `ADMIN SET FRONTEND CONFIG ("disable_tablet_scheduler" = "true")`); err != nil {
-				return err
-			}
-			if err := wantsBackends(1)(ctx, s); err != nil {
-				return err
-			}
-			s.op.launch()
-			for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-				leaving, err := s.db.column(ctx, "SHOW BACKENDS", "SystemDecommissioned")
-				if n := len(slices.DeleteFunc(leaving, func(v string) bool { return v != "true" })); err == nil && n == 2 {
-					break
-				}
-			}
-			if err := wantsBackends(3)(ctx, s); err != nil {
-				return err
-			}
-			return s.db.exec(ctx, `ADMIN SET FRONTEND CONFIG ("disable_tablet_scheduler" = "false")`)
-		},
-	}
+	scaleInCancelled = cancelling("")
 )
 
-// TestScaleInKilled kills the operator around writes of a scale-in, in which it
-// speaks SQL to the stand-in for Doris.
-func TestScaleInKilled(t *testing.T) {
-	s := onStage(t)
-	stories := map[string][]int{scaleIn.name: {1, 3, 4}, scaleInCancelled.name: {5}}
-	for _, story := range []tale{scaleIn, scaleInCancelled} {
-		t.Run(story.name, func(t *testing.T) {
-			reference := s.undisturbed(t, story)
-			at := stories[story.name]
-			if all() {
-				at = upTo(0, len(reference.writes)+1)
-			}
-			s.sweep(t, reference, kills(story, at...))
-		})
+// cancelling is the story in which as many backends are wanted as before, while two
+// leave, and the database is spoilt then.
+func cancelling(spoilt string) tale {
+	return tale{
+		name: "scale-in cancelled", database: true, setup: createsFilled, unsettled: holdsAll(3),
+		act: inTurn(beginsScaleIn, spoils(spoilt), wantsBackends(3), func(ctx context.Context, s *scene) error {
+			return s.db.insists(ctx, `ADMIN SET FRONTEND CONFIG ("disable_tablet_scheduler" = "false")`)
+		}),
 	}
 }
 
-// TestScaleInWithoutAnswers has SQL hang, be refused, or lose its answer after the
-// statement was carried out.
-func TestScaleInWithoutAnswers(t *testing.T) {
-	s := onStage(t)
-	reference := s.undisturbed(t, scaleIn)
-	var runs []run
-	for _, spoilt := range []string{"hang:8s", "refuse:8s", "lose-answer", "wrong-password:8s", "unhealthy-tablets:8s"} {
-		story := scaleIn
-		story.name += " with the database spoilt by " + spoilt
-		story.act = func(ctx context.Context, s *scene) error {
-			if err := s.db.cluster.FEs[0].Faults.Parse(spoilt); err != nil {
-				return fmt.Errorf("spoil the frontend: %w", err)
-			}
-			return scaleIn.act(ctx, s)
-		}
-		runs = append(runs, run{tale: story})
+// beginsScaleIn wants one backend, and returns when two are decommissioned. No tablet
+// moves.
+func beginsScaleIn(ctx context.Context, s *scene) error {
+	if err := s.db.exec(ctx, `ADMIN SET FRONTEND CONFIG ("disable_tablet_scheduler" = "true")`); err != nil {
+		return err
 	}
-	s.hold(t, reference, runs, s.performAll(t.Context(), runs))
+	if err := wantsBackends(1)(ctx, s); err != nil {
+		return err
+	}
+	s.op.launch()
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		leaving, err := s.db.column(ctx, "SHOW BACKENDS", "SystemDecommissioned")
+		n := len(slices.DeleteFunc(leaving, func(v string) bool { return v != "true" }))
+		return err == nil && n == 2, nil
+	})
 }

@@ -32,6 +32,8 @@ type stage struct {
 	// active bounds the runs in which something happens, alive those that exist:
 	// most of a run is waiting whether there is quiet.
 	active, alive chan struct{}
+	// told are stories as they went without a fault. Tests run one after the other.
+	told map[string]*outcome
 }
 
 var shared struct {
@@ -57,7 +59,7 @@ func setStage(ctx context.Context, cfg *rest.Config) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{config: cfg, active: make(chan struct{}, atOnce()), alive: make(chan struct{}, 16)}
+	s := &stage{config: cfg, active: make(chan struct{}, atOnce()), alive: make(chan struct{}, 16), told: map[string]*outcome{}}
 	if s.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
