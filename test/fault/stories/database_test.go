@@ -151,7 +151,7 @@ func (d *database) followOnce(ctx context.Context) error {
 func (d *database) joins(ctx context.Context, p *corev1.Pod, ready bool) error {
 	switch component := p.Labels["app.kubernetes.io/component"]; {
 	case !ready:
-	case component == "fe" && elects(p):
+	case component == "fe" && (elects(p) || d.followers[p.Name] != nil): // with metadata it stays what it was
 		return d.follows(ctx, p)
 	case component == "fe":
 		d.registers(ctx, d.observers, p.Name, fmt.Sprintf(`ALTER SYSTEM ADD OBSERVER "%s:9010"`, d.host(p.Name, component)))
