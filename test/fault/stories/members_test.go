@@ -217,14 +217,9 @@ func spoilt(story tale, text string) tale {
 	return story
 }
 
-// memberTales are the stories in which members come and go. That of the followers takes
-// minutes, and is told where all are.
+// memberTales are the stories in which members come and go.
 func memberTales() []tale {
-	list := []tale{membersScaleOut, scaleIn, scaleInCancelled, observersLeave, removed, passwordRotated, deletedInScaleIn}
-	if all() {
-		list = append(list, followersLeave)
-	}
-	return list
+	return []tale{membersScaleOut, scaleIn, scaleInCancelled, observersLeave, removed, passwordRotated, deletedInScaleIn}
 }
 
 // TestMembersKilled kills the operator around writes of stories in which members come
