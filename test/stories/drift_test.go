@@ -348,6 +348,7 @@ func TestNoFightWithASecondManager(t *testing.T) {
 func TestWebhookOnASetCostsOneApply(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.since(36, "admission policies that change objects")
 	s.operate()
 	s.create(pair)
 	s.settled("doris")

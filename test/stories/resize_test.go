@@ -22,6 +22,7 @@ func backendMemory(size string) func(*dorisv1.DorisCluster) {
 func TestMemoryIsRaisedInPlace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.since(33, "resizes in place")
 	s.operate()
 	s.create(three)
 	s.settled("doris")

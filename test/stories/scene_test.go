@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +71,18 @@ func newScene(t *testing.T) *scene {
 	s := &scene{T: t, cluster: c, client: stage.client, nodes: stage.nodes, namespace: clustertest.Namespace(t)}
 	s.watchHistory()
 	return s
+}
+
+// since skips a story of what only newer versions of Kubernetes do.
+func (s *scene) since(minor int, what string) {
+	s.Helper()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(s.cluster.RESTConfig()).ServerVersion()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if has, err := strconv.Atoi(version.Minor); err != nil || has < minor {
+		s.Skipf("Kubernetes %s has no %s: it came with 1.%d", version.GitVersion, what, minor)
+	}
 }
 
 // watchHistory holds what happens in the namespace against the promises that no
