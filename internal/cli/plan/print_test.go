@@ -178,11 +178,19 @@ func TestCountOfPlans(t *testing.T) {
 	record := plan.Change{Object: pod("doris-be-2"), Path: `metadata.annotations["fairlead.dev/leaving"]`, Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: "Recorded"}
 	kept := plan.Change{Object: pod("doris-be-1"), Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: "MemberFailed"}
 	goes := plan.Change{Object: pod("doris-be-0"), Effect: plan.EffectRestartPod, Verdict: plan.VerdictWait, Reason: "Outdated"}
+	resized, reloaded := goes, goes
+	resized.Object, resized.Effect = pod("doris-be-1"), plan.EffectResizeOrRestart
+	reloaded.Object, reloaded.Effect = pod("doris-be-2"), plan.EffectReloadOrRestart
+	resizedToo := goes
+	resizedToo.Effect = plan.EffectResizeOrRestart
 	for _, tc := range []struct {
 		name    string
 		changes []plan.Change
 		want    string
 	}{
+		{"a Pod that stays where its node can resize it", []plan.Change{resized}, "1 Pod resized in place or else replaced, one at a time"},
+		{"one that goes, and others that stay where that can be", []plan.Change{resized, goes, reloaded}, "1 Pod replaced, 1 Pod resized in place or else replaced, 1 Pod told the new settings or else replaced, one at a time"},
+		{"one that is resized and has to go all the same", []plan.Change{resizedToo, goes}, "1 Pod replaced, one at a time"},
 		{"a number that waits for members to leave", []plan.Change{waits}, "1 change waiting"},
 		{"a statement is no replacement", []plan.Change{waits, statement, record}, "1 change of 1 object to apply, 1 change waiting"},
 		{"only a record", []plan.Change{record}, "records to bring up to date"},

@@ -301,23 +301,26 @@ type Counts struct {
 	// Fields of Objects are to be changed now, but for the operator's own records,
 	// and Waiting later.
 	Fields, Objects, Waiting int
-	// Pods are to be replaced; Held are sets of changes, and Unapprovable held
-	// changes of none.
+	// Pods are to be replaced, and Spared only where what is tried first cannot be
+	// done; Held are sets of changes, and Unapprovable held changes of none.
 	Pods, Held, Unapprovable, Refused int
+	Spared                            map[plan.Effect]int
 	// Pending tells that something is to be applied, be it a record.
 	Pending bool
 }
 
 // Count counts.
 func (r Result) Count() Counts {
-	n := Counts{Held: len(r.Sets), Refused: len(r.Refused())}
-	objects, pods := map[plan.Ref]bool{}, map[string]bool{}
+	n := Counts{Held: len(r.Sets), Refused: len(r.Refused()), Spared: map[plan.Effect]int{}}
+	objects, pods := map[plan.Ref]bool{}, map[string]plan.Effect{}
 	for _, c := range r.Changes {
 		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
 		n.Pending = n.Pending || goes && !stays(c.Verdict, c.Reason)
 		switch {
 		case c.Object.Kind == "Pod" && replaces(c.Effect, c.Verdict, c.Reason):
-			pods[c.Object.Name] = true
+			if was, twice := pods[c.Object.Name]; !twice || spares(was) {
+				pods[c.Object.Name] = c.Effect
+			}
 		case c.Object.Kind == "Pod" && (c.Path == "" || !goes), plan.Bookkeeping(c.Path):
 		case c.Verdict == plan.VerdictApply:
 			n.Fields++
@@ -326,8 +329,39 @@ func (r Result) Count() Counts {
 			n.other(c, len(r.Refused()) > 0)
 		}
 	}
-	n.Objects, n.Pods = len(objects), len(pods)
+	n.Objects = len(objects)
+	for _, effect := range pods {
+		if spares(effect) {
+			n.Spared[effect]++
+		} else {
+			n.Pods++
+		}
+	}
 	return n
+}
+
+// spares tells whether a Pod stays if its node or its process can do what is tried
+// first.
+func spares(effect plan.Effect) bool {
+	return effect == plan.EffectResizeOrRestart || effect == plan.EffectReloadOrRestart
+}
+
+// pods says what becomes of how many Pods.
+func (n Counts) pods() []string {
+	var parts []string
+	for effect, what := range map[plan.Effect]string{plan.EffectReloadOrRestart: "told the new settings", plan.EffectResizeOrRestart: "resized in place"} {
+		if n.Spared[effect] > 0 {
+			parts = append(parts, many(n.Spared[effect], "Pod")+" "+what+" or else replaced")
+		}
+	}
+	slices.Sort(parts)
+	if n.Pods > 0 {
+		parts = append([]string{many(n.Pods, "Pod") + " replaced"}, parts...)
+	}
+	if len(parts) > 0 {
+		parts[len(parts)-1] += ", one at a time"
+	}
+	return parts
 }
 
 // other counts a change that is not carried out now.
@@ -357,15 +391,13 @@ func summary(r Result) string {
 	switch {
 	case n.Fields > 0:
 		parts = append(parts, fmt.Sprintf("%s of %s to apply", many(n.Fields, "change"), many(n.Objects, "object")))
-	case n.Pods > 0 || n.Waiting > 0:
+	case n.Pods > 0 || len(n.Spared) > 0 || n.Waiting > 0:
 	case n.Pending:
 		parts = append(parts, "records to bring up to date")
 	default:
 		parts = append(parts, "nothing to do")
 	}
-	if n.Pods > 0 {
-		parts = append(parts, many(n.Pods, "Pod")+" replaced, one at a time")
-	}
+	parts = append(parts, n.pods()...)
 	if n.Waiting > 0 {
 		parts = append(parts, many(n.Waiting, "change")+" waiting")
 	}
