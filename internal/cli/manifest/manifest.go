@@ -99,7 +99,7 @@ func (s *Set) addEntry(r Reading, at place, e entry) error {
 	codec := serializer.NewCodecFactory(r.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	obj, _, err := codec.Decode(e.json, nil, nil)
 	if err != nil {
-		return explain(at, e, err)
+		return explain(r, at, e, err)
 	}
 	return s.keep(r, at, obj)
 }
@@ -130,9 +130,14 @@ func generated(what identity) string {
 	return "; a name that is generated cannot be planned for"
 }
 
-// explain puts the place of each unknown or repeated field before it.
-func explain(at place, e entry, err error) error {
+// explain puts the place of each unknown or repeated field before it, or of one whose
+// value is of another type.
+func explain(r Reading, at place, e entry, err error) error {
 	strict, isStrict := runtime.AsStrictDecodingError(err)
+	if wrong := e.wrongType(r.Scheme); !isStrict && wrong != nil {
+		field := fieldOf(wrong)
+		return fmt.Errorf("%s: %q is %s, and %s is wanted", place{at.file, e.lineOf(field)}, field, valueWord(wrong.Value), typeWord(wrong.Type))
+	}
 	if !isStrict {
 		return fmt.Errorf("%s: %w", at, err)
 	}

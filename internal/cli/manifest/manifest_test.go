@@ -61,7 +61,10 @@ func TestAdd(t *testing.T) {
 			fails: `f.yaml:12: unknown field "spec.feSpec.persistentVolumes[0].mountpath"`,
 		},
 		{name: "a key twice", text: doris + "    replicas: 4\n", fails: "line 7"},
-		{name: "a wrong type", text: strings.Replace(doris, "replicas: 3", "replicas: three", 1), fails: "f.yaml:1:"},
+		{name: "a wrong type", text: strings.Replace(doris, "replicas: 3", "replicas: three", 1), fails: `f.yaml:6: "spec.feSpec.replicas" is a string, and a whole number that fits is wanted`},
+		{name: "a list for a mapping", text: "apiVersion: doris.selectdb.com/v1\nkind: DorisCluster\nmetadata: {name: doris}\nspec:\n  feSpec: []\n", fails: `f.yaml:5: "spec.feSpec" is a list, and a mapping is wanted`},
+		{name: "a fraction for a number", text: strings.Replace(doris, "replicas: 3", "replicas: 1.5", 1), fails: `"spec.feSpec.replicas" is the number 1.5, and a whole number that fits is wanted`},
+		{name: "no size", text: strings.Replace(doris, "replicas: 3", "limits: {memory: lots}", 1), fails: "f.yaml:1:"},
 		{name: "no YAML, in the second document", text: doris + "---\na: [\n", fails: "f.yaml: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
