@@ -56,6 +56,9 @@ others; each is named) and builds Kubernetes from source once, which takes some 
 `
 
 func up(ctx context.Context, dir string) error {
+	if err := ownDirectory(dir); err != nil {
+		return err
+	}
 	release, err := lock(dir)
 	if err != nil {
 		return err
@@ -135,6 +138,9 @@ What to try next, in this directory:
 `
 
 func down(ctx context.Context, dir string) error {
+	if err := ownDirectory(dir); err != nil {
+		return err
+	}
 	release, err := lock(dir)
 	if err != nil {
 		return err
@@ -144,7 +150,7 @@ func down(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, ledger.ErrNone) {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.Remove(lockFile(dir))); err != nil {
 		return err
 	}
 	fmt.Println("The demonstration is gone.")
