@@ -59,6 +59,10 @@ const (
 	// it, so that none counts twice.
 	AnnotationConsents = Prefix + "consents"
 
+	// AnnotationAgreedReplicas on a workload is the number of Pods that somebody else
+	// scaled it to and that the spec asked for after that: from then on the spec decides.
+	AnnotationAgreedReplicas = Prefix + "agreed-replicas"
+
 	// AnnotationRoll on a workload that was taken over names the revision of its
 	// template to which a person let the remaining Pods be brought.
 	AnnotationRoll = Prefix + "roll"

@@ -23,14 +23,15 @@ func (p planner) replicas(c Component) int32 {
 	if p.keepsNumber(c, set) {
 		return has
 	}
+	p.agree(c, set)
 	if has <= c.FullReplicas && c.Type != dorisv1.ComponentBroker {
 		p.scaleIn(c.Type, set, c.FullReplicas)
 	}
 	if has <= c.FullReplicas {
 		return max(c.Replicas, has)
 	}
-	if p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set) {
-		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %s to %d, and the spec says %d. Members leave by the spec alone; %d stay", set.Name, has, c.FullReplicas, has))
+	if !agreed(set) && (p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set)) {
+		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %[1]s to %[2]d, and the spec says %[3]d. Members leave by the spec alone; %[2]d stay: set spec.%[4]sSpec.replicas to %[2]d first, also if they are to leave by a smaller number after that", set.Name, has, c.FullReplicas, c.Type))
 	}
 	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {
 		return p.refuseShrink(c, set, plan.CauseUser, fmt.Sprintf("scaling in from %d to %d would take away frontends that elect the master: %d do (electionNumber). %d stay. Lower electionNumber as well, and followers are taken out once a person agrees", has, c.FullReplicas, electionNumberOf(p.dc.Spec.FeSpec), has))
@@ -39,6 +40,25 @@ func (p planner) replicas(c Component) int32 {
 		return c.FullReplicas // it holds nothing, and clients name the ones they use
 	}
 	return p.scaleIn(c.Type, set, c.FullReplicas)
+}
+
+// agree notes on a set that the spec asked for the number that somebody else had set.
+// Nothing is to be written then that would make the number ours, and a smaller one that
+// is asked for later would be refused as that of somebody else for good.
+func (p planner) agree(c Component, set *appsv1.StatefulSet) {
+	elsewhere := p.scaledElsewhere(c, set) || stampOf(set) != "" && !scaledByUs(set) && !p.autoscales(c.Type)
+	switch noted := set.Annotations[meta.AnnotationAgreedReplicas]; {
+	case !elsewhere && noted != "":
+		p.write(note{on: set, key: meta.AnnotationAgreedReplicas, cause: plan.CauseUser, reason: "the number of Pods is the operator's own again", message: recordedHere})
+	case elsewhere && *set.Spec.Replicas == c.FullReplicas && !agreed(set):
+		has := strconv.Itoa(int(*set.Spec.Replicas))
+		p.write(note{on: set, key: meta.AnnotationAgreedReplicas, is: has, cause: plan.CauseUser, reason: "the spec asks for the " + has + " Pods that somebody else scaled to", message: recordedHere})
+	}
+}
+
+// agreed tells whether the spec asked for the number of Pods that a set has.
+func agreed(set *appsv1.StatefulSet) bool {
+	return set.Spec.Replicas != nil && set.Annotations[meta.AnnotationAgreedReplicas] == strconv.Itoa(int(*set.Spec.Replicas))
 }
 
 // refuseShrink keeps the number of Pods that a set has.

@@ -55,7 +55,7 @@ func (p planner) scaling(kind dorisv1.ComponentType, set *appsv1.StatefulSet, wa
 	s := &scaling{
 		kind: kind, set: set, has: *set.Spec.Replicas, want: want, policy: p.scaleInPolicy(kind),
 		records: leaveRecords(set, p.world.Pods[string(kind)]),
-		found:   !scaledByUs(set) && !p.autoscales(kind), data: p.holdsData(kind),
+		found:   !scaledByUs(set) && !agreed(set) && !p.autoscales(kind), data: p.holdsData(kind),
 	}
 	for n := range int(s.has) {
 		l := p.leaverOf(kind, set, n)

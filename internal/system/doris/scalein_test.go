@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -141,4 +142,60 @@ func TestBackendsLeave(t *testing.T) {
 		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4", "CANCEL DECOMMISSION BACKEND doris-be-3", "ADD BACKEND doris-be-4")
 		w.only(t, fiveBackends...)
 	})
+}
+
+// scaledByHand changes the number of Pods of a set as kubectl does: by an edit, or by
+// the scale subresource.
+func scaledByHand(w *world, name string, n int32, subresource bool) {
+	w.Helper()
+	const hand = "kubectl"
+	w.must(w.merge(w.set(name), map[string]any{"spec": map[string]any{"replicas": int64(n)}}, hand))
+	if !subresource {
+		return
+	}
+	set := w.set(name).DeepCopy()
+	for i := range set.ManagedFields {
+		if set.ManagedFields[i].Manager == hand {
+			set.ManagedFields[i].Subresource = "scale"
+		}
+	}
+	text, err := json.Marshal(set.ManagedFields)
+	w.must(err)
+	var entries []any
+	w.must(json.Unmarshal(text, &entries))
+	w.must(w.merge(set, map[string]any{"metadata": map[string]any{"managedFields": entries}}, hand))
+	if scaledBy(w.set(name)) != hand {
+		w.Fatalf("nobody would know that it was scaled by hand: %+v", w.set(name).ManagedFields)
+	}
+}
+
+// TestScaledByHandThenBySpec holds that a number which somebody else set is the spec's
+// own once the spec asked for it: what is refused before that is carried out after it.
+func TestScaledByHandThenBySpec(t *testing.T) {
+	t.Parallel()
+	for name, subresource := range map[string]bool{"by an edit": false, "by kubectl scale": true} {
+		t.Run(name, func(t *testing.T) {
+			w := memberCluster(t, threeByThree)
+			scaledByHand(w, "doris-be", 5, subresource)
+			w.lives()
+			if got := condition(w.dc, meta.ConditionStalled); !strings.Contains(got, "set spec.beSpec.replicas to 5 first") {
+				t.Errorf("before the spec asks for them Stalled is %q", got)
+			}
+			w.backendsWanted(5)
+			w.lives()
+			w.only(t, fiveBackends...)
+			w.backendsWanted(3)
+			w.lives()
+			w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4")
+			w.only(t, fiveBackends[:3]...)
+			if noted := w.set("doris-be").Annotations[meta.AnnotationAgreedReplicas]; noted != "" {
+				t.Errorf("the agreement outlives what was agreed to: %q", noted)
+			}
+			scaledByHand(w, "doris-be", 5, subresource)
+			w.lives()
+			if got := condition(w.dc, meta.ConditionStalled); !strings.Contains(got, "somebody else scaled StatefulSet doris-be to 5") {
+				t.Errorf("scaled by hand once more, Stalled is %q", got)
+			}
+		})
+	}
 }
