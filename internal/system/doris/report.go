@@ -220,8 +220,12 @@ func phaseOf(before dorisv1.ComponentPhase, m members, exists bool) dorisv1.Comp
 }
 
 func availability(dc *dorisv1.DorisCluster, w World, health map[dorisv1.ComponentType]members) status.Verdict {
-	if dc.Spec.FeSpec != nil && servingFrontends(w) == 0 {
+	frontends := w.StatefulSets[StatefulSetName(dc.Name, dorisv1.ComponentFE)] // they run on where an edit that drops them is refused
+	if (dc.Spec.FeSpec != nil || frontends != nil) && servingFrontends(w) == 0 {
 		return status.Verdict{Reason: meta.ReasonNotServing, Message: "no frontend serves" + because(health[dorisv1.ComponentFE])}
+	}
+	if asksForNothing(dc) && len(w.StatefulSets) == 0 {
+		return status.Verdict{Reason: meta.ReasonNotServing, Message: nothingAsked}
 	}
 	runs, what := dorisv1.ComponentBE, "backend"
 	if dc.Spec.BeSpec == nil { // a cluster that only computes

@@ -235,6 +235,38 @@ func TestAvailabilityGoesBothWays(t *testing.T) {
 	}
 }
 
+// TestNothingIsAsked holds that a spec without any component does not pass for a
+// database that serves.
+func TestNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "apiVersion: doris.selectdb.com/v1\nkind: DorisCluster\nmetadata: {name: doris}\nspec: {}\n")
+	w.settle()
+	for _, kind := range []string{meta.ConditionAvailable, meta.ConditionReady} {
+		if got := condition(w.dc, kind); !strings.HasPrefix(got, "False NotServing: the spec asks for no component") {
+			t.Errorf("%s is %q", kind, got)
+		}
+	}
+}
+
+// TestRefusedSpecDoesNotPassForServing holds that an edit which is refused is not
+// believed when it is told whether the database serves.
+func TestRefusedSpecDoesNotPassForServing(t *testing.T) {
+	t.Parallel()
+	w := settled(t, threeByThree)
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.FeSpec = nil })
+	w.settle()
+	if got := condition(w.dc, meta.ConditionAvailable); !strings.HasPrefix(got, "True") {
+		t.Errorf("while all serve as before, Available is %q", got)
+	}
+	for _, name := range []string{"doris-fe-0", "doris-fe-1", "doris-fe-2"} {
+		w.broken[name] = true
+	}
+	w.settle()
+	if got := condition(w.dc, meta.ConditionAvailable); !strings.HasPrefix(got, "False NotServing: no frontend serves") {
+		t.Errorf("without frontends Available is %q", got)
+	}
+}
+
 func TestWhatTheExistingOperatorWroteIsKept(t *testing.T) {
 	t.Parallel()
 	w := settled(t, smallCluster)

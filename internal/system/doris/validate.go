@@ -23,6 +23,7 @@ type rule struct {
 // that is known.
 var rules = []rule{
 	{"NameFits", nameFits},
+	{"SomethingAsked", somethingAsked},
 	{"FrontendsKnown", frontendsKnown},
 	{"FrontendsRun", frontendsRun},
 	{"FrontendAddressReachable", frontendAddressReachable},
@@ -127,6 +128,25 @@ func nameFits(dc *dorisv1.DorisCluster) []plan.Finding {
 		})
 	}
 	return f
+}
+
+// nothingAsked is what is said of a spec without any component.
+const nothingAsked = "the spec asks for no component, so nothing is made: add feSpec, and beSpec or cnSpec"
+
+func asksForNothing(dc *dorisv1.DorisCluster) bool {
+	for _, c := range rendered {
+		if specOf(dc, c) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func somethingAsked(dc *dorisv1.DorisCluster) []plan.Finding {
+	if asksForNothing(dc) {
+		return []plan.Finding{idle("spec", nothingAsked)}
+	}
+	return nil
 }
 
 func frontendsKnown(dc *dorisv1.DorisCluster) []plan.Finding {

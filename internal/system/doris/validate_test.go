@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		"images alone are enough":            {func(*dorisv1.DorisCluster) {}, ""},
-		"empty spec is a cluster of nothing": {func(dc *dorisv1.DorisCluster) { dc.Spec = dorisv1.DorisClusterSpec{} }, ""},
+		"empty spec is a cluster of nothing": {func(dc *dorisv1.DorisCluster) { dc.Spec = dorisv1.DorisClusterSpec{} }, "Warning spec"},
 		"name with a dot":                    {func(dc *dorisv1.DorisCluster) { dc.Name = "a.b" }, "Refusal metadata.name"},
 		"name of 49 characters":              {func(dc *dorisv1.DorisCluster) { dc.Name = strings.Repeat("a", 49) }, ""},
 		"name of 50 characters":              {func(dc *dorisv1.DorisCluster) { dc.Name = strings.Repeat("a", 50) }, "Refusal metadata.name"},
