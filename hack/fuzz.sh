@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz test of every module for FUZZTIME. Called by `make fuzz`.
-# A failing input is written to the package's testdata: commit it with the fix.
+# Then the properties draw anew. A failing input is written to the package's testdata: commit it with the fix.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fuzztime=${FUZZTIME:-30s}
@@ -18,4 +18,7 @@ if ((found == 0)); then
   echo "fuzz: no fuzz test found" >&2
   exit 1
 fi
+# The properties of the planner draw other cases than those of every day.
+echo "fuzz: ./internal/system/doris properties"
+FAIRLEAD_EXPLORE=1 go test -count=1 -run '^TestAny|^TestProperty|Settle' ./internal/system/doris || status=1
 exit "$status"

@@ -83,7 +83,8 @@ func (h *chaos) operator(t *rapid.T) {
 			return
 		}
 		if err := w.step(s); err != nil {
-			if apierrors.IsConflict(err) {
+			// What an old view showed may have changed, or gone: it is tried again.
+			if apierrors.IsConflict(err) || lag > 0 && apierrors.IsNotFound(err) {
 				return
 			}
 			t.Fatalf("%s: %v", s.Why(), err)

@@ -1,9 +1,12 @@
 package doris
 
 import (
+	"bytes"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // autoscalers are the field managers of autoscalers: the controller of
@@ -14,7 +17,7 @@ var autoscalers = map[string]bool{"kube-controller-manager": true, "horizontal-p
 // scale subresource; empty when nobody did.
 func scaledBy(set *appsv1.StatefulSet) string {
 	for _, m := range set.ManagedFields {
-		if m.Subresource == "scale" && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.String(), `"f:replicas"`) {
+		if m.Subresource == "scale" && ownsReplicas(m) {
 			return m.Manager
 		}
 	}
@@ -31,9 +34,20 @@ func autoscaled(set *appsv1.StatefulSet) bool {
 // was taken over it may be from before.
 func scaledByUs(set *appsv1.StatefulSet) bool {
 	for _, m := range set.ManagedFields {
-		if m.Manager == FieldManager && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.String(), `"f:replicas":`) {
+		if m.Manager == FieldManager && ownsReplicas(m) {
 			return true
 		}
 	}
 	return false
+}
+
+// ownsReplicas tells whether an entry owns the number of Pods that a set shall have.
+// The status has a field of that name as well.
+func ownsReplicas(m metav1.ManagedFieldsEntry) bool {
+	if m.FieldsV1 == nil || !strings.Contains(m.FieldsV1.String(), `"f:replicas":`) {
+		return false
+	}
+	owned := fieldpath.NewSet()
+	err := owned.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes()))
+	return err == nil && owned.Has(fieldpath.MakePathOrDie("spec", "replicas"))
 }
