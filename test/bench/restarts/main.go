@@ -34,6 +34,7 @@ import (
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/operator"
 	"github.com/fairlead-dev/fairlead/test/cluster"
+	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
 	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -102,7 +103,7 @@ func edits() []edit {
 // bench is the cluster that is measured.
 type bench struct {
 	client client.Client
-	nodes  *nodes
+	nodes  *inpods.Nodes
 	files  map[string]map[string]string
 }
 
@@ -151,10 +152,10 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Down(context.WithoutCancel(ctx))) }()
-	b := &bench{nodes: newNodes(dir), files: map[string]map[string]string{"fe": {"enable_fqdn_mode": "true"}, "be": {}}}
-	defer func() { err = errors.Join(err, b.nodes.local.StopAll()) }()
+	b := &bench{nodes: inpods.New(dir), files: map[string]map[string]string{"fe": {"enable_fqdn_mode": "true"}, "be": {}}}
+	defer func() { err = errors.Join(err, b.nodes.Close()) }()
 	sim, err := simnode.Start(ctx, plane.RESTConfig(), simnode.Options{
-		Start: simnode.Fixed(200 * time.Millisecond), OnStart: func(p simnode.Process) { b.nodes.start(ctx, p) }, OnStop: b.nodes.stop,
+		Start: simnode.Fixed(200 * time.Millisecond), OnStart: func(p simnode.Process) { b.nodes.Start(ctx, p) }, OnStop: b.nodes.Stop,
 	})
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func run(ctx context.Context) (err error) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- operator.Run(ctx, plane.RESTConfig(), operator.Options{
-			Systems: []string{"doriscluster"}, MetricsAddress: "0", HealthAddress: "0", Workers: 2, Dial: b.nodes.dial, Log: logr.Discard(),
+			Systems: []string{"doriscluster"}, MetricsAddress: "0", HealthAddress: "0", Workers: 2, Dial: b.nodes.Dial, Log: logr.Discard(),
 		})
 	}()
 	defer func() { stop(); err = errors.Join(err, <-ended) }()
@@ -233,7 +234,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := b.await(ctx, "the cluster", func() bool { return b.settled(ctx) }); err != nil {
 		return err
 	}
-	if err := b.nodes.addUser(ctx, "op", "only-a-test-double"); err != nil {
+	if err := b.nodes.AddUser(ctx, "op", "only-a-test-double"); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -255,7 +256,7 @@ func (b *bench) measure(ctx context.Context) error {
 	fmt.Printf("restarts needed / done          %d / %d = %.2f\n", needed, done, float64(needed)/float64(done))
 	fmt.Printf("settings effective / changed    %d / %d = %.2f\n", inEffect, changed, float64(inEffect)/float64(changed))
 	fmt.Printf("edits with a wrong restart      %d\n", wrong)
-	fmt.Printf("connections to nodes            %d, in %s\n", b.nodes.dials, time.Since(began).Round(time.Second))
+	fmt.Printf("connections to nodes            %d, in %s\n", b.nodes.Dials(), time.Since(began).Round(time.Second))
 	if wrong > 0 {
 		return errors.New("not exact")
 	}
@@ -275,7 +276,7 @@ func count(list []edit, restarts bool) int {
 // one makes one edit and waits until it is done, and a little longer, for
 // restarts that should not be.
 func (b *bench) one(ctx context.Context, e edit) (needed, done, effective int, err error) {
-	before := b.nodes.started(append(pods("fe"), pods("be")...))
+	before := b.nodes.Started(append(pods("fe"), pods("be")...))
 	want := e.value
 	if b.files[e.kind][e.key] = e.value; e.value == "" {
 		delete(b.files[e.kind], e.key)
@@ -290,13 +291,13 @@ func (b *bench) one(ctx context.Context, e edit) (needed, done, effective int, e
 	inEffect := func() int {
 		n := 0
 		for _, pod := range pods(e.kind) {
-			if b.nodes.effective(ctx, pod, e.key, want) {
+			if b.nodes.Effective(ctx, pod, e.key, want) {
 				n++
 			}
 		}
 		return n
 	}
-	started := func() int { return b.nodes.started(append(pods("fe"), pods("be")...)) - before }
+	started := func() int { return b.nodes.Started(append(pods("fe"), pods("be")...)) - before }
 	// Where it is never so, the figures say it.
 	_ = b.await(ctx, "the edit", func() bool { return started() >= needed && inEffect() == members && b.settled(ctx) })
 	const longer = 1500 * time.Millisecond
@@ -317,7 +318,7 @@ func (b *bench) settled(ctx context.Context) bool {
 		}
 	}
 	for _, pod := range append(pods("fe"), pods("be")...) {
-		if _, err := b.nodes.settings(ctx, pod); err != nil {
+		if _, err := b.nodes.Settings(ctx, pod); err != nil {
 			return false
 		}
 	}

@@ -60,6 +60,8 @@ type settings struct {
 	Lists bool
 	// Database is where the database of the Pods listens; empty if they have none.
 	Database string
+	// Relay leads to the processes in the Pods; empty if there are none.
+	Relay string
 	// Newer makes it a build with one more revision of the rendering.
 	Newer bool
 }
@@ -67,6 +69,9 @@ type settings struct {
 // dial reaches the database wherever a Pod's query port is asked for, and its nodes by
 // the names of their Pods.
 func (s settings) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.Relay != "" {
+		return dialRelay(ctx, s.Relay, address)
+	}
 	host, port, err := net.SplitHostPort(address)
 	switch {
 	case err != nil || s.Database == "":

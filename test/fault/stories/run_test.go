@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
 	"github.com/fairlead-dev/fairlead/test/fault"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -53,6 +54,8 @@ type tale struct {
 	replaced int
 	// deletes tells that the story itself deletes its cluster.
 	deletes bool
+	// processes has a process run in each Pod, by the file that the Pod mounts.
+	processes bool
 	// database has the Pods run a database, to which the operator speaks.
 	database bool
 }
@@ -135,6 +138,10 @@ type scene struct {
 	op        *process
 	history   *story.History
 	db        *database // nil unless the tale has one
+	// processes run in the Pods, and are reached through relay; nil unless the tale
+	// has them.
+	processes *inpods.Nodes
+	relay     *relay
 }
 
 // perform makes a run in a namespace of its own, with an operator and a proxy
@@ -156,6 +163,7 @@ func (s *stage) perform(ctx context.Context, r run) *outcome {
 		if sc.db != nil {
 			_ = sc.db.close() // nodes are killed
 		}
+		sc.closeProcesses()
 		if err := errors.Join(s.clear(ctx, sc.namespace), os.RemoveAll(sc.dir)); err != nil {
 			out.sayf(checkRun, "clear up: %v", err)
 		}
@@ -187,6 +195,12 @@ func (s *stage) open(ctx context.Context, r run) (*scene, error) {
 			return nil, err
 		}
 		with.Database = sc.db.address()
+	}
+	if r.tale.processes {
+		if err := sc.openProcesses(ctx); err != nil {
+			return nil, err
+		}
+		with.Relay = sc.relay.listener.Addr().String()
 	}
 	sc.op = newProcess(dir, with)
 	if sc.proxy, err = fault.Start(fault.Options{Upstream: s.config, Kill: sc.op.crash}); err != nil {

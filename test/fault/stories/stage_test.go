@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
 	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -34,6 +35,8 @@ type stage struct {
 	active, alive chan struct{}
 	// told are stories as they went without a fault. Tests run one after the other.
 	told map[string]*outcome
+	// running are the processes in the Pods of namespaces (*inpods.Nodes).
+	running sync.Map
 }
 
 var shared struct {
@@ -76,7 +79,17 @@ func setStage(ctx context.Context, cfg *rest.Config) (*stage, error) {
 		Nodes: 6, Start: simnode.Fixed(100 * time.Millisecond), Ready: simnode.Fixed(50 * time.Millisecond),
 		// The disruption controller counts an evicted Pod that it never saw going as
 		// disrupted for two minutes, and so the next one of its name.
-		Stop:    simnode.Fixed(500 * time.Millisecond),
+		Stop: simnode.Fixed(500 * time.Millisecond),
+		OnStart: func(p simnode.Process) {
+			if n, has := s.running.Load(p.Namespace); has {
+				n.(*inpods.Nodes).Start(ctx, p)
+			}
+		},
+		OnStop: func(p simnode.Process) {
+			if n, has := s.running.Load(p.Namespace); has {
+				n.(*inpods.Nodes).Stop(p)
+			}
+		},
 		Backoff: simnode.Backoff{First: 500 * time.Millisecond, Max: time.Second},
 	})
 	if err != nil {

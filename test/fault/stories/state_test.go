@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/fairlead-dev/fairlead/api/meta"
 )
 
 // states reads the state of namespaces.
@@ -95,10 +97,12 @@ var drawn = []string{
 	"volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
 }
 
-var patterns = []struct {
+type pattern struct {
 	re *regexp.Regexp
 	by string
-}{
+}
+
+var patterns = []pattern{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`), "IP"},
@@ -106,10 +110,25 @@ var patterns = []struct {
 	{regexp.MustCompile(`\bsim-\d+\b`), "NODE"},
 	{regexp.MustCompile(`("retired-\d+": )"[0-9a-f]{12}"`), `$1"TOKEN"`},
 	{regexp.MustCompile(`\bzone-\d+\b`), "ZONE"},
+	{regexp.MustCompile(`containerd://[0-9a-f]{64}`), "CONTAINER"},
+	// What is recorded of Secrets depends on a key that each cluster draws.
+	{regexp.MustCompile(`hmac:[0-9a-f]{16}`), "HMAC"},
+	{regexp.MustCompile(`UID \d+`), "UID VERSION"},
+}
+
+// keyed are patterns of what follows from what is recorded of Secrets, and not
+// otherwise.
+var keyed = []pattern{
+	{regexp.MustCompile(`("fairlead.dev/approve": )"[0-9a-f]+"`), `$1"DIGEST"`},
+	{regexp.MustCompile(`(\\"template\\":\\")[0-9a-f]{10}`), "${1}STAMP"}, // of a template that is no more
 }
 
 func normalised(namespace string, objects []unstructured.Unstructured) (map[string]string, error) {
-	names := revisionNames(objects)
+	pairs, also := revisionNames(objects), patterns
+	if hasDigests(objects) {
+		pairs, also = append(pairs, stampNames(objects)...), slices.Concat(patterns, keyed)
+	}
+	names := strings.NewReplacer(pairs...)
 	out := map[string]string{}
 	for _, o := range objects {
 		if o.GetKind() == "Secret" {
@@ -120,7 +139,7 @@ func normalised(namespace string, objects []unstructured.Unstructured) (map[stri
 			return nil, err
 		}
 		body := names.Replace(strings.ReplaceAll(string(text), namespace, "NAMESPACE"))
-		for _, p := range patterns {
+		for _, p := range also {
 			body = p.re.ReplaceAllString(body, p.by)
 		}
 		key := names.Replace(o.GetKind() + "/" + o.GetName())
@@ -134,7 +153,7 @@ func normalised(namespace string, objects []unstructured.Unstructured) (map[stri
 
 // revisionNames replaces the hashes of ControllerRevisions by their numbers: a
 // hash may depend on the name of the namespace.
-func revisionNames(objects []unstructured.Unstructured) *strings.Replacer {
+func revisionNames(objects []unstructured.Unstructured) []string {
 	var pairs []string
 	for _, o := range objects {
 		if o.GetKind() != "ControllerRevision" {
@@ -145,7 +164,27 @@ func revisionNames(objects []unstructured.Unstructured) *strings.Replacer {
 		hash := name[strings.LastIndex(name, "-")+1:]
 		pairs = append(pairs, hash, fmt.Sprintf("REVISION%d", number))
 	}
-	return strings.NewReplacer(pairs...)
+	return pairs
+}
+
+// hasDigests tells whether anything is recorded of Secrets.
+func hasDigests(objects []unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(o unstructured.Unstructured) bool {
+		return strings.Contains(o.GetAnnotations()[meta.AnnotationAccepted], "hmac:")
+	})
+}
+
+// stampNames replaces the stamps of templates by the names of their revisions: digests
+// of Secrets are in them.
+func stampNames(objects []unstructured.Unstructured) []string {
+	var pairs []string
+	for _, o := range objects {
+		stamp, has, _ := unstructured.NestedString(o.Object, "data", "spec", "template", "metadata", "annotations", meta.AnnotationTemplate)
+		if number, _, _ := unstructured.NestedInt64(o.Object, "revision"); has && o.GetKind() == "ControllerRevision" {
+			pairs = append(pairs, stamp, fmt.Sprintf("STAMP%d", number))
+		}
+	}
+	return pairs
 }
 
 // withhold leaves of a Secret's data only how long it is: it may be drawn.
@@ -312,5 +351,34 @@ func TestStatesAreComparedByWhatMatters(t *testing.T) {
 				t.Errorf("differences are %q, want %q", diff, tc.want)
 			}
 		})
+	}
+}
+
+func TestDigestsOfSecretsAreNoDifference(t *testing.T) {
+	digest := func(key, version, stamp, image string) map[string]string {
+		marked := map[string]any{meta.AnnotationTemplate: stamp}
+		template := map[string]any{"metadata": map[string]any{"annotations": marked}, "image": image}
+		objects := []unstructured.Unstructured{
+			{Object: map[string]any{"kind": "StatefulSet", "spec": map[string]any{"template": template}, "metadata": map[string]any{
+				"name": "doris-be", "annotations": map[string]any{
+					meta.AnnotationAccepted: `{"version":"1b4e28ba-2fa1-11d2-883f-0016d3cca427 ` + version + `","tls.key":"hmac:` + key + `"}`,
+				},
+			}}},
+			{Object: map[string]any{"kind": "ControllerRevision", "revision": int64(2), "metadata": map[string]any{"name": "doris-be-" + stamp[:5]}, "data": map[string]any{"spec": map[string]any{"template": template}}}},
+			{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "doris-be-0", "annotations": marked}}},
+			{Object: map[string]any{"kind": "DorisCluster", "metadata": map[string]any{"name": "doris", "annotations": map[string]any{meta.AnnotationApprove: stamp}}}},
+		}
+		out, err := normalised("ns-1", objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first := digest("00000000000000aa", "7", "aaaaaaaaaa", "be-1")
+	if diff := compare(first, digest("00000000000000bb", "8", "bbbbbbbbbb", "be-1")); len(diff) > 0 {
+		t.Errorf("differences are %q", diff)
+	}
+	if diff := compare(first, digest("00000000000000bb", "8", "bbbbbbbbbb", "be-2")); len(diff) != 2 {
+		t.Errorf("of another image the differences are %q", diff)
 	}
 }

@@ -154,6 +154,7 @@ func breaksImage(ctx context.Context, s *scene) error {
 	if err != nil {
 		return err
 	}
+	s.op.launch() // it is waited for, also if it was killed before the act
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		set := &appsv1.StatefulSet{}
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "doris-be"}, set); err != nil {
