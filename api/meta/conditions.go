@@ -35,6 +35,10 @@ const (
 	// from.
 	ConditionNodeUnreachable = "NodeUnreachable"
 
+	// ConditionOtherOperatorsVisible is False while the operator may not see whether
+	// another one is at work on the same kind.
+	ConditionOtherOperatorsVisible = "OtherOperatorsVisible"
+
 	// ConditionReleased is True while the workloads are handed back and the operator
 	// does nothing.
 	ConditionReleased = "Released"
@@ -117,6 +121,9 @@ const (
 
 	// ReasonNoChangePending says that no change waits for consent.
 	ReasonNoChangePending = "NoChangePending"
+
+	// ReasonMayNotLook says that the operator lacks the right to see something.
+	ReasonMayNotLook = "MayNotLook"
 
 	// ReasonOtherOperatorRunning says that another operator works on the same
 	// objects, so that this one writes nothing.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/config"
 	"github.com/fairlead-dev/fairlead/internal/dial"
 	"github.com/fairlead-dev/fairlead/internal/operator"
@@ -59,6 +62,8 @@ func operatorCommand() *cobra.Command {
 			f.IntVar(p, option.Flag, *p, option.Help)
 		case *[]string:
 			f.StringSliceVar(p, option.Flag, *p, option.Help)
+		case *time.Duration:
+			f.DurationVar(p, option.Flag, *p, option.Help)
 		}
 	}
 	return cmd
@@ -75,11 +80,9 @@ func (o *options) run(ctx context.Context) error {
 	log := o.logger(e.LogFormat)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
-	if watcher != nil {
-		watcher.Log = log.WithName("configuration")
-		if len(e.Overridden) > 0 {
-			watcher.Log.Info("the configuration file is overridden by flags or the environment", "options", e.Overridden)
-		}
+	watcher.Log = log.WithName("configuration")
+	if len(e.Overridden) > 0 {
+		watcher.Log.Info("the configuration file is overridden by flags or the environment", "options", e.Overridden)
 	}
 	reach, err := dial.Via(e.DialVia)
 	if err != nil {
@@ -94,16 +97,12 @@ func (o *options) run(ctx context.Context) error {
 		LeaderElect: e.LeaderElect, LeaseName: e.LeaderElectName, LeaseNamespace: e.LeaderElectNamespace,
 		MetricsAddress: e.MetricsBindAddress, HealthAddress: e.HealthProbeBindAddress,
 		Dial: reach, Log: log, Configuration: watcher, Self: self(),
+		Recorder: func(cfg *rest.Config, c *http.Client) (operator.Recorder, error) { return apply.NewRecorder(cfg, c) },
 	})
 }
 
-// settings decides all options, and returns what follows the file, if there is
-// one.
+// settings decides all options, and returns what follows the file.
 func (o *options) settings() (*config.Watcher, config.Effective, error) {
-	if o.file == "" {
-		e, err := o.sources.Effective(nil)
-		return nil, e, err
-	}
 	w := &config.Watcher{
 		Path: o.file, Sources: o.sources, Poll: config.DefaultPoll,
 		Apply: func(s config.Settings) { _ = o.setLevel(s) }, // the value was checked when it was read

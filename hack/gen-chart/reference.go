@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fairlead-dev/fairlead/internal/config"
 )
@@ -19,6 +20,9 @@ Every option can be given in four places. The first that has it decides:
 3. the file of ` + "`--config`" + `
 4. the default
 
+An option with an annotation may also differ between resources, see below. ` + "`kubectl fairlead explain operator`" + ` shows each option, its
+class, its value and where that comes from; ` + "`kubectl fairlead status operator`" + ` whether the file is in force.
+
 The file is strict: an unknown option, a wrong value, an option twice or a missing version is refused with its line and the reason.
 
 ` + "```yaml" + `
@@ -26,6 +30,10 @@ apiVersion: ` + config.APIVersion + `
 kind: ` + config.Kind + `
 logLevel: debug
 workers: 32
+rollPause: 30s
+perNamespace:
+  analytics:
+    rollPause: 2m
 ` + "```" + `
 
 ## Options
@@ -34,7 +42,28 @@ workers: 32
 |---|---|---|---|---|---|
 `
 
+const resourceHead = `
+## Options of resources
+
+These hold for every resource, and may differ for those of a namespace and for a single one. They say when something happens, never what: no
+change of them replaces a Pod or alters a plan.
+
+| Option | Annotation of the resource | Range |
+|---|---|---|
+`
+
 const referenceTail = `
+The first that has it decides:
+
+1. the flag or the environment variable of the operator: it overrides all that follows
+2. the annotation of the resource
+3. ` + "`" + config.PerNamespace + "`" + ` in the file, for the namespace of the resource
+4. the file
+5. the default
+
+An annotation that cannot be followed is named in a warning about the resource, which its plan and status show, and the next layer decides.
+` + "`kubectl fairlead explain operator dcr/doris -n analytics`" + ` shows the options as they are for one resource.
+
 ` + "`dialVia`" + ` in the file may hold no user and password: the file is no secret. Set the variable from a Secret instead.
 
 ## While the operator runs
@@ -52,6 +81,12 @@ The file is read every two seconds; of a mounted ConfigMap, the kubelet first br
 Events are of the operator's own Pod, which it knows by the variables ` + "`POD_NAME`, `POD_NAMESPACE` and `POD_UID`" + `; the chart sets them.
 
 At start there is no former configuration: a file that is refused ends the operator, with the reasons.
+
+## What the operator tells of itself
+
+Whoever leads writes the ConfigMap ` + "`<lease>-operator`" + ` in its own namespace, with the label ` + "`" + config.RecordLabel + "`" + `: when it begins to lead, and
+again when the configuration in force, or what is wrong with the file, has changed. No request is made for it otherwise. It is what the two verbs of the plugin read. The value
+of ` + "`dialVia`" + ` is not in it. An operator that does not know its namespace (` + "`POD_NAMESPACE`" + `) writes none.
 `
 
 func reference(table []config.Option, defaults config.Settings) []byte {
@@ -59,6 +94,12 @@ func reference(table []config.Option, defaults config.Settings) []byte {
 	b.WriteString(referenceHead)
 	for _, o := range table {
 		fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | %s | %s | %s |\n", o.Key(), o.Flag, o.Env(), shown(o.Field(&defaults)), o.Class, o.Help)
+	}
+	b.WriteString(resourceHead)
+	for _, o := range table {
+		if o.Resource {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s to %s |\n", o.Key(), o.Annotation(), config.Short(o.Shortest), config.Short(o.Longest))
+		}
 	}
 	b.WriteString(referenceTail)
 	return b.Bytes()
@@ -75,6 +116,8 @@ func shown(field any) string {
 		return fmt.Sprintf("`%t`", *p)
 	case *int:
 		return fmt.Sprintf("`%d`", *p)
+	case *time.Duration:
+		return "`" + config.Short(*p) + "`"
 	case *[]string:
 		if len(*p) == 0 {
 			return ""

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,9 +16,10 @@ import (
 )
 
 // schema completes the hand-written form of the values: descriptions and
-// defaults come from values.yaml, options of the configuration from their table.
+// defaults come from values.yaml, options of the configuration from their table, and
+// names of alerts from their file.
 // A value that only one of the two knows is an error.
-func schema(path string, values []value, table []config.Option) ([]byte, error) {
+func schema(path string, values []value, table []config.Option, alerts []string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -43,7 +45,12 @@ func schema(path string, values []value, table []config.Option) ([]byte, error) 
 		}
 	}
 	if options := at(root, "defaultConfiguration.options"); options != nil {
-		options["additionalProperties"], options["properties"] = false, optionSchemas(table)
+		all := optionSchemas(table)
+		all[config.PerNamespace] = perNamespace(table)
+		options["additionalProperties"], options["properties"] = false, all
+	}
+	if disabled := at(root, "metrics.prometheusRule.disabled"); disabled != nil {
+		disabled["items"] = map[string]any{"enum": alerts}
 	}
 	if systems := at(root, "systems"); systems != nil {
 		systems["items"] = map[string]any{"enum": table[0].Values}
@@ -90,6 +97,16 @@ func leaves(s map[string]any, prefix string) []string {
 	return out
 }
 
+// perNamespace is the form of what the file says for namespaces.
+func perNamespace(table []config.Option) map[string]any {
+	of := slices.DeleteFunc(slices.Clone(table), func(o config.Option) bool { return !o.Resource })
+	return map[string]any{
+		"type": "object", "description": "options for the resources of a namespace",
+		"propertyNames":        map[string]any{"pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"},
+		"additionalProperties": map[string]any{"type": "object", "additionalProperties": false, "properties": optionSchemas(of)},
+	}
+}
+
 func optionSchemas(table []config.Option) map[string]any {
 	out := map[string]any{}
 	for _, o := range table {
@@ -104,6 +121,8 @@ func optionSchemas(table []config.Option) map[string]any {
 			s["type"], s["minimum"] = "integer", o.Min
 		case *[]string:
 			s["type"] = "array"
+		case *time.Duration:
+			s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 		}
 		switch {
 		case s["type"] == "string" && len(o.Values) > 0:

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
 	"github.com/fairlead-dev/fairlead/internal/cli/plan"
+	"github.com/fairlead-dev/fairlead/internal/cli/self"
 	"github.com/fairlead-dev/fairlead/internal/cli/status"
 	"github.com/fairlead-dev/fairlead/internal/version"
 )
@@ -26,7 +27,7 @@ func Command(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "See what Fairlead does with your data systems, and what it would do",
 		Long: `See what Fairlead does with your data systems, and what it would do.
 
-plan and status write nothing. The other verbs print what would follow, ask, and
+plan, status and explain write nothing. The other verbs print what would follow, ask, and
 change nothing but annotations of the DorisCluster.
 
 ` + exit.HelpOfPlan + `
@@ -42,7 +43,11 @@ change nothing but annotations of the DorisCluster.
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return contexts(flags), cobra.ShellCompDirectiveNoFileComp
 	})
-	cmd.AddCommand(plan.Command(flags, streams), status.Command(flags, streams))
+	how := status.Command(flags, streams)
+	how.AddCommand(self.StatusCommand(flags, streams))
+	explain := &cobra.Command{Use: "explain", Short: "Print where values come from", Args: cobra.NoArgs}
+	explain.AddCommand(self.ExplainCommand(flags, streams))
+	cmd.AddCommand(plan.Command(flags, streams), how, explain)
 	cmd.AddCommand(act.Commands(flags, streams)...)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "version",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // check says what is wrong with the value behind field, an error that names the
@@ -21,8 +22,24 @@ func (o Option) check(field any) error {
 		}
 	case *[]string:
 		return o.checkList(*p)
+	case *time.Duration:
+		if *p < o.Shortest || *p > o.Longest {
+			return fmt.Errorf("is %s; write %s to %s", Short(*p), Short(o.Shortest), Short(o.Longest))
+		}
 	}
 	return nil
+}
+
+// Short writes a duration as people do: 1m and not 1m0s.
+func Short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func (o Option) checkList(items []string) error {
@@ -98,6 +115,12 @@ func setText(field any, text string) error {
 		if text != "" {
 			*p = strings.Split(text, ",")
 		}
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("is %q; write a duration such as 30s or 5m", text)
+		}
+		*p = d
 	default:
 		return errors.New("has a type that no text can be read into")
 	}
@@ -115,6 +138,8 @@ func copyField(to, from any) {
 		*p = *from.(*int) //nolint:forcetypeassert // likewise
 	case *[]string:
 		*p = slices.Clone(*from.(*[]string)) //nolint:forcetypeassert // likewise
+	case *time.Duration:
+		*p = *from.(*time.Duration) //nolint:forcetypeassert // likewise
 	}
 }
 
@@ -129,6 +154,8 @@ func (o Option) same(a, b Settings) bool {
 		return *p == *o.field(&b).(*int) //nolint:forcetypeassert // likewise
 	case *[]string:
 		return slices.Equal(*p, *o.field(&b).(*[]string)) //nolint:forcetypeassert // likewise
+	case *time.Duration:
+		return *p == *o.field(&b).(*time.Duration) //nolint:forcetypeassert // likewise
 	}
 	return false
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -21,7 +23,13 @@ const (
 type File struct {
 	settings Settings
 	lines    map[string]int // by key: what the file sets, and where
+	// namespaces are the options of resources that it sets for a namespace, as text,
+	// by namespace and key.
+	namespaces map[string]map[string]string
 }
+
+// PerNamespace is the key of what a file says for namespaces.
+const PerNamespace = "perNamespace"
 
 // Sets reports whether the file sets the option.
 func (f *File) Sets(o Option) bool {
@@ -39,7 +47,7 @@ func Parse(name string, content []byte, table []Option) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	p := parser{name: name, table: table, file: &File{lines: map[string]int{}}, seen: map[string]int{}}
+	p := parser{name: name, table: table, file: &File{lines: map[string]int{}, namespaces: map[string]map[string]string{}}, seen: map[string]int{}}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		p.entry(root.Content[i], root.Content[i+1])
 	}
@@ -117,27 +125,95 @@ func (p *parser) entry(key, value *yaml.Node) {
 	case "kind":
 		p.expect(key, value, Kind)
 		return
+	case PerNamespace:
+		p.perNamespace(value)
+		return
 	}
 	i := slices.IndexFunc(p.table, func(o Option) bool { return o.Key() == key.Value })
 	if i < 0 {
-		p.complainf(key.Line, "unknown option %q%s", key.Value, p.suggest(key.Value))
+		p.complainf(key.Line, "unknown option %q%s", key.Value, suggest(p.table, key.Value))
 		return
 	}
-	o := p.table[i]
-	field := o.field(&p.file.settings)
+	if p.set(p.table[i], &p.file.settings, value) {
+		p.file.lines[key.Value] = key.Line
+	}
+}
+
+// set reads the value of an option, and tells whether it may be that.
+func (p *parser) set(o Option, to *Settings, value *yaml.Node) bool {
+	field := o.field(to)
 	if err := setNode(field, value); err != nil {
 		p.complainf(value.Line, "%s %s", o.Key(), o.blur(err))
-		return
+		return false
 	}
 	if err := o.check(field); err != nil {
 		p.complainf(value.Line, "%s %s", o.Key(), err)
-		return
+		return false
 	}
 	if text, ok := field.(*string); ok && o.Secret && holdsPassword(*text) {
 		p.complainf(value.Line, "%s names a user; a password has no place in this file: set the environment variable %s from a Secret", o.Key(), o.Env())
-		return
+		return false
 	}
-	p.file.lines[o.Key()] = key.Line
+	return true
+}
+
+var namespaceName = regexp.MustCompile(`^(` + dnsLabel + `)$`)
+
+// perNamespace reads what is said for namespaces.
+func (p *parser) perNamespace(value *yaml.Node) {
+	for namespace, options := range p.entries(value, PerNamespace) {
+		if !namespaceName.MatchString(namespace.Value) {
+			p.complainf(namespace.Line, "%s names %q, which is no name of a namespace", PerNamespace, namespace.Value)
+			continue
+		}
+		said := map[string]string{}
+		for key, value := range p.entries(options, PerNamespace+"."+namespace.Value) {
+			p.optionOf(namespace.Value, key, value, said)
+		}
+		p.file.namespaces[namespace.Value] = said
+	}
+}
+
+func (p *parser) optionOf(namespace string, key, value *yaml.Node, said map[string]string) {
+	mayBe := slices.DeleteFunc(slices.Clone(p.table), func(o Option) bool { return !o.Resource })
+	i := slices.IndexFunc(p.table, func(o Option) bool { return o.Key() == key.Value })
+	switch {
+	case i < 0:
+		p.complainf(key.Line, "unknown option %q%s", key.Value, suggest(mayBe, key.Value))
+	case !p.table[i].Resource:
+		p.complainf(key.Line, "%s is one of the operator as a whole, and not of namespace %s: set it beside %s", key.Value, namespace, PerNamespace)
+	default:
+		var s Settings
+		if p.set(p.table[i], &s, value) {
+			said[key.Value] = Text(p.table[i].field(&s))
+		}
+	}
+}
+
+// entries goes through a mapping and complains where it is none, or where it says
+// something twice.
+func (p *parser) entries(n *yaml.Node, what string) func(yield func(key, value *yaml.Node) bool) {
+	return func(yield func(key, value *yaml.Node) bool) {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n.Kind != yaml.MappingNode {
+			p.complainf(n.Line, "%s is no mapping of names to what is said of them", what)
+			return
+		}
+		seen := map[string]int{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if first := seen[key.Value]; first > 0 {
+				p.complainf(key.Line, "%s has %s twice, first in line %d", what, key.Value, first)
+				continue
+			}
+			seen[key.Value] = key.Line
+			if !yield(key, n.Content[i+1]) {
+				return
+			}
+		}
+	}
 }
 
 func (p *parser) expect(key, value *yaml.Node, want string) {
@@ -148,12 +224,12 @@ func (p *parser) expect(key, value *yaml.Node, want string) {
 
 // suggest finds the option that was probably meant: one that is written in
 // another case, or by the name of its flag.
-func (p *parser) suggest(key string) string {
+func suggest(table []Option, key string) string {
 	plain := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
 	}
 	var keys []string
-	for _, o := range p.table {
+	for _, o := range table {
 		if plain(o.Key()) == plain(key) {
 			return fmt.Sprintf("; write %s", o.Key())
 		}
@@ -197,6 +273,10 @@ func setNode(field any, n *yaml.Node) error {
 	case *int:
 		if n.Tag != "!!int" {
 			return fmt.Errorf("is %q; write a whole number", n.Value)
+		}
+	case *time.Duration:
+		if n.Tag != "!!str" {
+			return fmt.Errorf("is %s, which has no unit; write 30s or 5m", n.Value)
 		}
 	}
 	return setText(field, n.Value)

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -24,7 +25,7 @@ func TestParseRefusesWithLineAndReason(t *testing.T) {
 		"a version of later":                {strings.Replace(head, "v1alpha1", "v2", 1), `f:1: apiVersion is "config.fairlead.dev/v2"; this operator reads config.fairlead.dev/v1alpha1`},
 		"unknown option in other case":      {head + "loglevel: info\n", `f:3: unknown option "loglevel"; write logLevel`},
 		"option by the name of its flag":    {head + "log-level: info\n", `f:3: unknown option "log-level"; write logLevel`},
-		"unknown option":                    {head + "colour: red\n", `f:3: unknown option "colour"; known are dialVia, healthProbeBindAddress, leaderElect, leaderElectName, leaderElectNamespace, logFormat, logLevel, metricsBindAddress, namespaces, systems, workers`},
+		"unknown option":                    {head + "colour: red\n", `f:3: unknown option "colour"; known are databaseInterval, dialVia, healthProbeBindAddress, leaderElect, leaderElectName, leaderElectNamespace, logFormat, logLevel, metricsBindAddress, namespaces, rollPause, systems, workers`},
 		"value outside a choice":            {head + "logLevel: loud\n", `f:3: logLevel is "loud"; write debug, info, warn or error`},
 		"number as text":                    {head + "workers: many\n", `f:3: workers is "many"; write a whole number`},
 		"number in quotes":                  {head + "workers: \"16\"\n", `f:3: workers is "16"; write a whole number`},
@@ -44,7 +45,7 @@ func TestParseRefusesWithLineAndReason(t *testing.T) {
 		"a proxy of another kind, unquoted": {head + "dialVia: http://me:hunter2@p:1\n", "f:3: dialVia is not what it should be; write socks5://host:port"},
 		"a password in the file, unquoted":  {head + "dialVia: socks5://me:hunter2@p:1\n", "f:3: dialVia names a user; a password has no place in this file: set the environment variable FAIRLEAD_DIAL_VIA from a Secret"},
 		"an address without port":           {head + "metricsBindAddress: localhost\n", `f:3: metricsBindAddress is "localhost"; write host:port, :port, or 0 for none`},
-		"all faults at once, by line":       {head + "workers: 0\ncolor: x\nlogFormat: xml\n", "f:3: workers is 0; write 1 or more\nf:4: unknown option \"color\"; known are dialVia, healthProbeBindAddress, leaderElect, leaderElectName, leaderElectNamespace, logFormat, logLevel, metricsBindAddress, namespaces, systems, workers\nf:5: logFormat is \"xml\"; write json or text"},
+		"all faults at once, by line":       {head + "workers: 0\ncolor: x\nlogFormat: xml\n", "f:3: workers is 0; write 1 or more\nf:4: unknown option \"color\"; known are databaseInterval, dialVia, healthProbeBindAddress, leaderElect, leaderElectName, leaderElectNamespace, logFormat, logLevel, metricsBindAddress, namespaces, rollPause, systems, workers\nf:5: logFormat is \"xml\"; write json or text"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +75,8 @@ logFormat: text
 logLevel: debug
 dialVia: socks5://proxy:1080
 workers: 3
+rollPause: 1m30s
+databaseInterval: 2m
 `), Table(systems))
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +86,7 @@ workers: 3
 		LeaderElect: true, LeaderElectName: "mine", LeaderElectNamespace: "there",
 		MetricsBindAddress: "0", HealthProbeBindAddress: "127.0.0.1:9",
 		LogFormat: "text", LogLevel: "debug", DialVia: "socks5://proxy:1080", Workers: 3,
+		RollPause: 90 * time.Second, DatabaseInterval: 2 * time.Minute,
 	}
 	if diff := cmp.Diff(want, file.settings); diff != "" {
 		t.Fatal(diff)

@@ -3,6 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Layer is where the value of an option comes from, the weakest first.
@@ -12,6 +15,8 @@ type Layer string
 const (
 	BuiltIn     Layer = "built-in"
 	FromFile    Layer = "file"
+	OfNamespace Layer = "file, for the namespace"
+	Annotated   Layer = "annotation"
 	Environment Layer = "environment"
 	Flag        Layer = "flag"
 )
@@ -35,11 +40,82 @@ type Effective struct {
 	// Overridden are the keys that the file sets to another value than the one
 	// in force, in the order of the table.
 	Overridden []string
+
+	namespaces map[string]map[string]string
+}
+
+// Resource are the options of one custom resource.
+type Resource struct {
+	RollPause, DatabaseInterval time.Duration
+	// Faults say which annotations are not followed and why, in order.
+	Faults []string
+}
+
+// For decides the options of a custom resource. An annotation that says nothing
+// that can be followed leaves the option to the weaker layers.
+func (e Effective) For(table []Option, namespace string, annotations map[string]string) Resource {
+	var r Resource
+	s := e.Settings
+	for _, o := range table {
+		if !o.Resource {
+			continue
+		}
+		text, _, err := o.forResource(Text(o.field(&s)), e.From[o.Key()], e.namespaces[namespace], annotations)
+		if err != nil {
+			r.Faults = append(r.Faults, fmt.Sprintf("%s %s", o.Annotation(), err))
+		}
+		_ = setText(o.field(&s), text) // it was checked where it was read
+	}
+	r.RollPause, r.DatabaseInterval = s.RollPause, s.DatabaseInterval
+	return r
+}
+
+// forResource decides an option for a custom resource from what holds for the
+// operator, what the file says for the namespace, and the annotations.
+func (o Option) forResource(text string, from Layer, namespace, annotations map[string]string) (string, Layer, error) {
+	var fault error
+	wanted, annotated := annotations[o.Annotation()]
+	if annotated {
+		var s Settings
+		if fault = setText(o.field(&s), wanted); fault == nil {
+			fault = o.check(o.field(&s))
+		}
+	}
+	said, has := namespace[o.Key()]
+	switch {
+	case from == Flag || from == Environment:
+		return text, from, fault
+	case annotated && fault == nil:
+		return wanted, Annotated, nil
+	case has:
+		return said, OfNamespace, fault
+	}
+	return text, from, fault
+}
+
+// Text is the value behind a field as people write it.
+func Text(field any) string {
+	switch p := field.(type) {
+	case *string:
+		return *p
+	case *bool:
+		return strconv.FormatBool(*p)
+	case *int:
+		return strconv.Itoa(*p)
+	case *[]string:
+		return strings.Join(*p, ",")
+	case *time.Duration:
+		return Short(*p)
+	}
+	return ""
 }
 
 // Effective decides every option. The file may be nil.
 func (s Sources) Effective(file *File) (Effective, error) {
 	e := Effective{From: make(map[string]Layer, len(s.Table))}
+	if file != nil {
+		e.namespaces = file.namespaces
+	}
 	var errs []error
 	for _, o := range s.Table {
 		layer, err := s.decide(o, file, &e.Settings)

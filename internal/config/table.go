@@ -2,7 +2,10 @@ package config
 
 import (
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/fairlead-dev/fairlead/api/meta"
 )
 
 // Class says what it takes for a changed option to be in force.
@@ -23,6 +26,9 @@ type Settings struct {
 	LogFormat, LogLevel                        string
 	DialVia                                    string
 	Workers                                    int
+	// RollPause and DatabaseInterval are those of resources for which nothing else
+	// is said.
+	RollPause, DatabaseInterval time.Duration
 }
 
 // Option is one row of the table.
@@ -46,6 +52,11 @@ type Option struct {
 	Secret bool
 	// NonEmpty refuses an empty list or text.
 	NonEmpty bool
+	// Resource says that a file may set it for a namespace too, and an annotation
+	// for one custom resource. Such an option is dynamic.
+	Resource bool
+	// Shortest and Longest bound a duration.
+	Shortest, Longest time.Duration
 
 	field func(*Settings) any
 }
@@ -67,7 +78,17 @@ func (o Option) Env() string {
 	return "FAIRLEAD_" + strings.ToUpper(strings.ReplaceAll(o.Flag, "-", "_"))
 }
 
-// Field points at the option's value in s: a *string, *bool, *int or *[]string.
+// Annotation is the annotation of a custom resource that sets the option for it;
+// empty where none does.
+func (o Option) Annotation() string {
+	if !o.Resource {
+		return ""
+	}
+	return meta.Prefix + o.Flag
+}
+
+// Field points at the option's value in s: a *string, *bool, *int, *[]string or
+// *time.Duration.
 func (o Option) Field(s *Settings) any { return o.field(s) }
 
 // The forms of values.
@@ -136,6 +157,16 @@ func Table(systems []string) []Option {
 			Help:  "custom resources of one system that are reconciled at once",
 			field: func(s *Settings) any { return &s.Workers },
 		},
+		{
+			Flag: "roll-pause", Class: Dynamic, Resource: true, Shortest: time.Second, Longest: time.Hour,
+			Help:  "how long the first Pod of a component that was replaced is watched before the next one goes, and all of them before another component begins",
+			field: func(s *Settings) any { return &s.RollPause },
+		},
+		{
+			Flag: "database-interval", Class: Dynamic, Resource: true, Shortest: time.Minute, Longest: time.Hour,
+			Help:  "how often a database in which nothing moves is asked about its members; a little more, by which clusters are kept apart",
+			field: func(s *Settings) any { return &s.DatabaseInterval },
+		},
 	}
 }
 
@@ -145,5 +176,6 @@ func Defaults(systems []string) Settings {
 		Systems: systems, LeaderElectName: "fairlead",
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 		LogFormat: "json", LogLevel: "info", Workers: 16,
+		RollPause: 10 * time.Second, DatabaseInterval: time.Minute,
 	}
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -53,6 +54,9 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 	return nil
 }
 
+// notVisible is said where the operator has rights in some namespaces only.
+const notVisible = "the operator has no right to see the lease of the existing Doris operator: make sure that none is at work on the same resources, or let it list and watch that lease in all namespaces"
+
 // health returns a copy of the object on which the system has reported, and
 // what it said; nil when it could not be asked. A panic in the report becomes
 // the failure, and nothing of the report is kept.
@@ -67,6 +71,13 @@ func (r *Reconciler[O, W]) health(ctx context.Context, rn *run[O, W]) (now O, h 
 		}
 	}()
 	got := r.System.Report(now, rn.world, rn.plan, r.Now())
+	if r.Rival.Blind() {
+		got.Extra = maps.Clone(got.Extra)
+		if got.Extra == nil {
+			got.Extra = map[string]status.Verdict{}
+		}
+		got.Extra[meta.ConditionOtherOperatorsVisible] = status.Verdict{Reason: meta.ReasonMayNotLook, Message: notVisible}
+	}
 	return now, &got, nil
 }
 

@@ -75,6 +75,19 @@ func (r *Rival) Await(ctx context.Context, patience time.Duration) {
 	}
 }
 
+// Blind tells whether it may not look, or has not been answered yet.
+func (r *Rival) Blind() bool {
+	if r == nil {
+		return false
+	}
+	select {
+	case <-r.synced:
+		return false
+	default:
+		return true
+	}
+}
+
 func (r *Rival) seen(o any) {
 	lease, ok := o.(*coordinationv1.Lease)
 	if !ok {

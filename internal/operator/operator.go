@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -43,10 +44,14 @@ type Options struct {
 	// Dial reaches the data systems.
 	Dial dial.Func
 	Log  logr.Logger
-	// Configuration follows the configuration file, if there is one. What it has
-	// to say becomes an event of Self, the operator's own Pod, where that is known.
+	// Configuration knows the configuration in force, and follows its file. What it
+	// has to say becomes an event of Self, the operator's own Pod, where that is
+	// known. None means what is built in.
 	Configuration *config.Watcher
 	Self          corev1.ObjectReference
+	// Recorder makes what writes the record of the leader, into the namespace of
+	// Self; none means no record.
+	Recorder func(*rest.Config, *http.Client) (Recorder, error)
 	// Around are for tests only: see there.
 	Around Around
 }
@@ -60,7 +65,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	account := func(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 		return kernel.SecretData(ctx, mgr.GetAPIReader(), namespace, name)
 	}
-	runs, err := systems(o.Systems, dependencies{dial: o.Dial, account: account, workers: o.Workers, around: o.Around})
+	needs := dependencies{dial: o.Dial, account: account, workers: o.Workers, around: o.Around}
+	if o.Configuration != nil {
+		needs.tuned = o.Configuration.For
+	}
+	runs, err := systems(o.Systems, needs)
 	if err != nil {
 		return err
 	}
@@ -75,6 +84,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if o.Configuration != nil {
 		if err := mgr.Add(follow(mgr, o)); err != nil {
 			return fmt.Errorf("adding the configuration: %w", err)
+		}
+		if err := addRecord(mgr, o); err != nil {
+			return fmt.Errorf("adding the record of the operator: %w", err)
 		}
 	}
 	o.Log.Info("starting", "version", version.String(), "systems", o.Systems, "namespaces", o.Namespaces)

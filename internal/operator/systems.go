@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/config"
 	"github.com/fairlead-dev/fairlead/internal/dial"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/kernel"
@@ -34,10 +35,18 @@ type dependencies struct {
 	account doris.SecretReader
 	workers int
 	around  Around
+	// tuned are the options of the configuration for a custom resource; nil where
+	// there is no configuration.
+	tuned func(namespace string, annotations map[string]string) config.Resource
 }
 
 func (d dependencies) doris(engine *diff.Engine) Doris {
 	system := doris.New(engine).Reaching(doris.NewNodes(d.dial, d.account), time.Now).ReadingSecrets(d.account).Counting(counted("doriscluster"))
+	if d.tuned != nil {
+		system = system.TunedBy(func(namespace string, annotations map[string]string) doris.Tuning {
+			return doris.Tuning(d.tuned(namespace, annotations))
+		})
+	}
 	if d.around.Doris == nil {
 		return system
 	}

@@ -71,6 +71,29 @@ func TestDefinitionsAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
+// The alerts are those of config/monitoring, all of them and as they are there, but
+// for those that are left out by name.
+func TestAlertsAreThoseOfTheRuleFile(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(root + "/config/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err := yaml.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	got := rendered(t, alerts("")).find("PrometheusRule", "fairlead")
+	if diff := cmp.Diff(want, got.Object["spec"]); diff != "" {
+		t.Errorf("-config/monitoring +chart:\n%s", diff)
+	}
+	whole := strings.Count(string(text), "- alert: ")
+	left := rendered(t, alerts("disabled: [FairleadDown, FairleadStalled]")).files["prometheusrule.yaml"]
+	if n := strings.Count(left, "- alert: "); n != whole-2 || strings.Contains(left, "FairleadDown") {
+		t.Errorf("%d of %d alerts are left:\n%s", n, whole, left)
+	}
+}
+
 // Helm keeps chart and manifest in a Secret, which holds a megabyte at most.
 func TestReleaseFitsIntoASecret(t *testing.T) {
 	t.Parallel()
@@ -147,6 +170,8 @@ func TestFlagsOfTheChartAreOptions(t *testing.T) {
 			values[o.Key()] = "text"
 		case "logLevel":
 			values[o.Key()] = "warn"
+		case "rollPause", "databaseInterval":
+			values[o.Key()] = "2m"
 		case "dialVia":
 			values[o.Key()] = "socks5://p:1"
 		default:

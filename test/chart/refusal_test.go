@@ -34,6 +34,9 @@ func TestSchemaRefusals(t *testing.T) {
 		"a probe that says where":             {"operatorHealth: {livenessProbe: {httpGet: {path: /}}}", "additional properties 'httpGet' not allowed"},
 		"a port that cannot be":               {"metrics: {port: 0}", "at '/metrics/port': minimum: got 0, want 1"},
 		"a duration that is none":             {"metrics: {serviceMonitor: {interval: often}}", "at '/metrics/serviceMonitor/interval'"},
+		"an alert that there is not":          {"metrics: {prometheusRule: {disabled: [FairleadGone]}}", "at '/metrics/prometheusRule/disabled/0'"},
+		"an option that no namespace has":     {"defaultConfiguration: {options: {perNamespace: {a: {workers: 3}}}}", "at '/defaultConfiguration/options/perNamespace/a': additional properties 'workers' not allowed"},
+		"a pause without a unit":              {"defaultConfiguration: {options: {rollPause: 30}}", "at '/defaultConfiguration/options/rollPause': got number, want string"},
 		"a misspelt affinity":                 {"operatorPod: {affinity: {nodeafinity: {}}}", "additional properties 'nodeafinity' not allowed"},
 	}
 	for name, test := range tests {
@@ -56,6 +59,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 		"a budget that says both":               {"replicas: 3\npodDisruptionBudget: {create: true, minAvailable: 1}", "exclude each other"},
 		"a budget that says nothing":            {"podDisruptionBudget: {create: true, maxUnavailable: ''}", "podDisruptionBudget.create needs"},
 		"a monitor of nothing":                  {"metrics: {enabled: false, serviceMonitor: {create: true}}", "metrics.serviceMonitor.create needs metrics.enabled and metrics.service.create"},
+		"alerts about nothing":                  {"metrics: {enabled: false, prometheusRule: {create: true}}", "metrics.prometheusRule.create needs metrics.enabled"},
 		"one port for two":                      {"metrics: {port: 8081}", "metrics.port and operatorHealth.port are both 8081"},
 		"an option that belongs to a value":     {"defaultConfiguration: {options: {leaderElect: true}}", "defaultConfiguration.options.leaderElect: other objects of the chart depend on it, so it is set by leaderElection.enabled alone"},
 		"namespaces in the file":                {"defaultConfiguration: {options: {namespaces: [a]}}", "set by watchNamespaces alone"},

@@ -95,6 +95,10 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 		"metrics.service.create":                    {"metrics: {service: {create: false}}", "service.yaml", ""},
 		"metrics.service.annotations":               {"metrics: {service: {annotations: {a: b}}}", "service.yaml", "annotations:\n    a: b"},
 		"metrics.service.labels":                    {"metrics: {service: {labels: {a: b}}}", "service.yaml", "labels:\n    a: b"},
+		"metrics.prometheusRule.create":             {alerts(""), "prometheusrule.yaml", "kind: PrometheusRule"},
+		"metrics.prometheusRule.labels":             {alerts("labels: {a: b}"), "prometheusrule.yaml", "labels:\n    a: b"},
+		"metrics.prometheusRule.annotations":        {alerts("annotations: {a: b}"), "prometheusrule.yaml", "annotations:\n    a: b"},
+		"metrics.prometheusRule.disabled":           {alerts("disabled: [FairleadDown]"), "prometheusrule.yaml", "rules:\n        - alert: FairleadReconcileFailing"},
 		"metrics.serviceMonitor.create":             {monitor(""), "servicemonitor.yaml", "kind: ServiceMonitor"},
 		"metrics.serviceMonitor.labels":             {monitor("labels: {a: b}"), "servicemonitor.yaml", "labels:\n    a: b"},
 		"metrics.serviceMonitor.annotations":        {monitor("annotations: {a: b}"), "servicemonitor.yaml", "annotations:\n    a: b"},
@@ -136,6 +140,10 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 
 func monitor(more string) string {
 	return "metrics: {serviceMonitor: {create: true, " + more + "}}"
+}
+
+func alerts(more string) string {
+	return "metrics: {prometheusRule: {create: true, " + more + "}}"
 }
 
 // valuePaths are the values of values.yaml: what has a comment of its own.

@@ -18,6 +18,9 @@ what the schema cannot say. */}}
 {{- if and .Values.metrics.serviceMonitor.create (not (and .Values.metrics.enabled .Values.metrics.service.create)) -}}
 {{- fail "metrics.serviceMonitor.create needs metrics.enabled and metrics.service.create: there is nothing that it could select" -}}
 {{- end -}}
+{{- if and .Values.metrics.prometheusRule.create (not .Values.metrics.enabled) -}}
+{{- fail "metrics.prometheusRule.create needs metrics.enabled: without metrics the first alert would fire for ever" -}}
+{{- end -}}
 {{- if and .Values.metrics.enabled (eq (int .Values.metrics.port) (int .Values.operatorHealth.port)) -}}
 {{- fail (printf "metrics.port and operatorHealth.port are both %d; they need a port each" (int .Values.metrics.port)) -}}
 {{- end -}}

@@ -15,6 +15,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
+	"github.com/fairlead-dev/fairlead/internal/config"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/rollout"
@@ -81,12 +82,26 @@ type Subject struct {
 // Look reads what a plan for the resource depends on. c may answer for files that
 // are not applied yet.
 func Look(ctx context.Context, c client.Reader, dc *dorisv1.DorisCluster, now time.Time) (*Subject, error) {
-	s := &Subject{Cluster: dc, system: doris.New(diff.New(kube.Scheme())), now: now}
+	s := &Subject{Cluster: dc, system: doris.New(diff.New(kube.Scheme())).TunedBy(tuned()), now: now}
 	var err error
 	if s.World, err = s.system.Observe(ctx, kube.Observer(c, dc), dc); err != nil {
 		return nil, fmt.Errorf("reading what DorisCluster %q in namespace %q is made of: %w", dc.Name, dc.Namespace, err)
 	}
 	return s, nil
+}
+
+// tuned decides the options of a resource as an operator without a configuration
+// would. They say when something happens and never what, so the plan is the same;
+// but faults of annotations are found.
+func tuned() func(namespace string, annotations map[string]string) doris.Tuning {
+	sources := config.Sources{
+		Table: config.Table(nil), Defaults: config.Defaults([]string{"doriscluster"}),
+		Changed: func(string) bool { return false }, Env: func(string) (string, bool) { return "", false },
+	}
+	e, _ := sources.Effective(nil) // nothing is given that could be at fault
+	return func(namespace string, annotations map[string]string) doris.Tuning {
+		return doris.Tuning(e.For(sources.Table, namespace, annotations))
+	}
 }
 
 // Plan plans for the resource with other annotations: those that are nil are

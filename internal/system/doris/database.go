@@ -199,8 +199,8 @@ func (p planner) database() (at databaseAddress, reason, message string) {
 
 // jittered is how often the database of an idle cluster is asked: not more than once
 // a minute, and not all of them at the same moment.
-func jittered(dc *dorisv1.DorisCluster) time.Duration {
+func jittered(dc *dorisv1.DorisCluster, every time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dc.UID))
-	return askEvery + time.Duration(h.Sum32()%1000)*askEvery/10000
+	return every + time.Duration(h.Sum32()%1000)*every/10000
 }

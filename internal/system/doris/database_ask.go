@@ -55,6 +55,8 @@ type sighting struct {
 	health, balancing, strict bool
 	// refusedAt is when a statement was refused.
 	refusedAt time.Time
+	// every is how often it is asked while nothing moves.
+	every time.Duration
 }
 
 // tells whether it still says all that is worth knowing now.
@@ -73,6 +75,8 @@ type interest struct {
 	// strict tells that nothing goes without the health of tablets, also where the
 	// account may not ask for it.
 	strict bool
+	// every is how often it is asked while nothing moves.
+	every time.Duration
 }
 
 // observeDatabase asks the database who its members are.
@@ -99,7 +103,7 @@ func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, 
 
 // interest tells what is worth knowing now.
 func (p planner) interest() interest {
-	var in interest
+	in := interest{every: p.tuning.DatabaseInterval}
 	var about strings.Builder
 	for _, kind := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
@@ -139,7 +143,7 @@ func wantedOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) int32 {
 // sooner when there is a reason. One that takes its time is not waited for: what it
 // said last counts until its answer wakes the cluster.
 func (a *asker) look(ctx context.Context, db Database, at databaseAddress, in interest) DatabaseView {
-	uid, every := at.cluster.UID, jittered(at.cluster)
+	uid, every := at.cluster.UID, jittered(at.cluster, in.every)
 	if in.moving {
 		every = soonEvery
 	}
@@ -184,7 +188,7 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.seen[at.cluster.UID]
-	s := sighting{about: in.about, health: in.health, balancing: in.balancing, strict: in.strict, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before}
+	s := sighting{about: in.about, health: in.health, balancing: in.balancing, strict: in.strict, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before, every: in.every}
 	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Brokers: answer.brokers, Health: answer.health, Balancing: moves, At: a.now()}
 	if err != nil {
 		s.view.Reason, s.view.Message = unanswered(err)
@@ -227,7 +231,7 @@ func unanswered(err error) (reason, message string) {
 // overlook drops what nobody asked for since long. The lock is held.
 func (a *asker) overlook() {
 	for uid, s := range a.seen {
-		if a.now().Sub(s.view.At) > 5*askEvery {
+		if a.now().Sub(s.view.At) > 5*max(askEvery, s.every) {
 			delete(a.seen, uid)
 		}
 	}

@@ -89,7 +89,10 @@ func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
 	p := planner{
 		dc: dc, world: w, found: found, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
 		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
-		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(), pause: s.pauseBetween(),
+		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(), tuning: s.tuning(dc),
+	}
+	for _, fault := range p.tuning.Faults {
+		p.build.Find(plan.Finding{Severity: plan.Warning, Field: "metadata.annotations", Reason: meta.ReasonNoEffect, Message: fault})
 	}
 	p.build.Approve(dc.Annotations[meta.AnnotationApprove])
 	return p
@@ -125,8 +128,8 @@ type planner struct {
 	now   time.Time
 	// runtime says where each component keeps settings that are changed at run time.
 	runtime map[dorisv1.ComponentType]*runtimeconfig.Record
-	// pause is how long the first Pod of a component that is replaced is watched.
-	pause time.Duration
+	// tuning are the options of the operator's configuration for the cluster.
+	tuning Tuning
 }
 
 // contents are what each component mounts of ConfigMaps.

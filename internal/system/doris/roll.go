@@ -169,7 +169,7 @@ func (p planner) replaceNext(r rolling) {
 	if first := p.holdBalance(r); first != "" {
 		closed = append(closed, first)
 	}
-	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Closed: closed, Pause: p.pause, Now: p.now})
+	choice := rollout.Next(rollout.Roll{Members: r.members, Size: r.size, Closed: closed, Pause: p.tuning.RollPause, Now: p.now})
 	kept := p.keptByBudget(r.pods[choice.Name])
 	going := choice.Name
 	if kept != "" {

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -28,9 +29,11 @@ type System struct {
 	future func(*appsv1.StatefulSet)
 	// asker asks the nodes of clusters; nil where they cannot be reached.
 	asker *asker
-	// pause is how long a roll watches the first Pod of a component; zero means
-	// rollPause.
+	// pause is how long a roll watches the first Pod of a component, where tuned does
+	// not say it; zero means rollPause.
 	pause time.Duration
+	// tuned says what holds for a cluster; nil where nothing does.
+	tuned func(namespace string, annotations map[string]string) Tuning
 	// digests reads Secrets and compares them; nil where they cannot be read.
 	digests *digester
 }
@@ -46,11 +49,33 @@ func (s *System) WithPause(pause time.Duration) *System {
 	return &out
 }
 
-func (s *System) pauseBetween() time.Duration {
-	if s.pause > 0 {
-		return s.pause
+// Tuning are options of the operator's configuration as they are for a cluster.
+// They say when something happens, and never what.
+type Tuning struct {
+	// RollPause is how long a roll watches the first Pod of a component, and
+	// DatabaseInterval how often a database in which nothing moves is asked.
+	RollPause, DatabaseInterval time.Duration
+	// Faults say which annotations of the cluster are not followed and why.
+	Faults []string
+}
+
+// TunedBy returns the system with options that tuned tells for each cluster, by
+// its namespace and annotations.
+func (s *System) TunedBy(tuned func(namespace string, annotations map[string]string) Tuning) *System {
+	out := *s
+	out.tuned = tuned
+	return &out
+}
+
+// tuning are the options of a cluster.
+func (s *System) tuning(dc *dorisv1.DorisCluster) Tuning {
+	var t Tuning
+	if s.tuned != nil {
+		t = s.tuned(dc.Namespace, dc.Annotations)
 	}
-	return rollPause
+	t.RollPause = cmp.Or(t.RollPause, s.pause, rollPause)
+	t.DatabaseInterval = cmp.Or(t.DatabaseInterval, askEvery)
+	return t
 }
 
 // Reaching returns the system with a way to the nodes of clusters. Without one it

@@ -49,12 +49,12 @@ var program struct {
 	err  error
 }
 
-// build compiles the operator once for all tests.
+// build compiles the operator, and the plugin beside it, once for all tests.
 func build(t *testing.T) string {
 	t.Helper()
 	program.once.Do(func() {
 		program.dir = filepath.Join(clustertest.Shared(t).Dir(), "operator") // goes with the cluster
-		cmd := exec.Command("go", "build", "-o", program.dir+"/", "./cmd/fairlead")
+		cmd := exec.Command("go", "build", "-o", program.dir+"/", "./cmd/fairlead", "./cmd/kubectl-fairlead")
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			program.err = fmt.Errorf("go build: %w: %s", err, out)

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
 )
 
@@ -225,4 +227,27 @@ func (h *helm) owned(release, uid string) {
 	if a := crd.Annotations; a["meta.helm.sh/release-name"] != release || a["meta.helm.sh/release-namespace"] != h.namespace || a["helm.sh/resource-policy"] != "keep" {
 		h.Errorf("annotations are %v", a)
 	}
+}
+
+// An installer without rights in the cluster as a whole: the operator works, and
+// each resource says what it cannot see.
+func TestNamespacedInstallationSaysWhatItCannotSee(t *testing.T) {
+	h := newHelm(t)
+	h.install("fairlead", fmt.Sprintf("watchNamespaces: [%s]\nrbac: {clusterScoped: false}\nmetrics: {port: %s}\noperatorHealth: {port: %s}\n", h.namespace, port(t), port(t)))
+	h.served()
+	h.rolled("fairlead", "fairlead")
+	h.operate("fairlead").says("cannot see whether another operator is at work")
+	h.clusters("one")
+	eventually(t, "the resource says what the operator cannot see", func() string {
+		var dc dorisv1.DorisCluster
+		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "one"}, &dc); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range dc.Status.Conditions {
+			if c.Type == meta.ConditionOtherOperatorsVisible && c.Status == "False" && c.Reason == meta.ReasonMayNotLook {
+				return ""
+			}
+		}
+		return fmt.Sprint(dc.Status.Conditions)
+	})
 }
