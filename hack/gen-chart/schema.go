@@ -110,29 +110,39 @@ func perNamespace(table []config.Option) map[string]any {
 func optionSchemas(table []config.Option) map[string]any {
 	out := map[string]any{}
 	for _, o := range table {
-		s := map[string]any{"description": fmt.Sprintf("%s (%s)", o.Help, o.Class)}
-		var settings config.Settings
-		switch o.Field(&settings).(type) {
-		case *string:
-			s["type"] = "string"
-		case *bool:
-			s["type"] = "boolean"
-		case *int:
-			s["type"], s["minimum"] = "integer", o.Min
-		case *[]string:
-			s["type"] = "array"
-		case *time.Duration:
-			s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-		}
-		switch {
-		case s["type"] == "string" && len(o.Values) > 0:
-			s["enum"] = o.Values
-		case s["type"] == "string" && o.Secret: // a password has no place in a ConfigMap
-			s["pattern"] = "^(" + strings.ReplaceAll(o.Item, "([^@/?#]*@)?", "") + ")?$"
-		case s["type"] == "string" && o.Item != "":
-			s["pattern"] = "^(" + o.Item + ")$"
-		}
-		out[o.Key()] = s
+		out[o.Key()] = optionSchema(o)
 	}
 	return out
+}
+
+func optionSchema(o config.Option) map[string]any {
+	s := typeSchema(o)
+	s["description"] = fmt.Sprintf("%s (%s)", o.Help, o.Class)
+	switch {
+	case s["type"] == "string" && len(o.Values) > 0:
+		s["enum"] = o.Values
+	case s["type"] == "string" && o.Secret: // a password has no place in a ConfigMap
+		s["pattern"] = "^(" + strings.ReplaceAll(o.Item, "([^@/?#]*@)?", "") + ")?$"
+	case s["type"] == "string" && o.Item != "":
+		s["pattern"] = "^(" + o.Item + ")$"
+	}
+	return s
+}
+
+func typeSchema(o config.Option) map[string]any {
+	s := map[string]any{}
+	var settings config.Settings
+	switch o.Field(&settings).(type) {
+	case *string:
+		s["type"] = "string"
+	case *bool:
+		s["type"] = "boolean"
+	case *int:
+		s["type"], s["minimum"] = "integer", o.Min
+	case *[]string:
+		s["type"] = "array"
+	case *time.Duration:
+		s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	}
+	return s
 }

@@ -261,6 +261,14 @@ func setNode(field any, n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return errors.New("is no single value")
 	}
+	if err := tagFits(field, n); err != nil {
+		return err
+	}
+	return setText(field, n.Value)
+}
+
+// tagFits tells why a value cannot be that of the field.
+func tagFits(field any, n *yaml.Node) error {
 	switch field.(type) {
 	case *string:
 		if n.Tag != "!!str" {
@@ -279,7 +287,7 @@ func setNode(field any, n *yaml.Node) error {
 			return fmt.Errorf("is %s, which has no unit; write 30s or 5m", n.Value)
 		}
 	}
-	return setText(field, n.Value)
+	return nil
 }
 
 func setNodes(list *[]string, n *yaml.Node) error {

@@ -48,6 +48,20 @@ func ownedSet(managed []metav1.ManagedFieldsEntry, manager string) (*fieldpath.S
 	return out, nil
 }
 
+// Owns tells whether an entry of the managed fields owns a field that is reached by
+// names alone.
+func Owns(m metav1.ManagedFieldsEntry, names ...string) bool {
+	if m.FieldsV1 == nil {
+		return false
+	}
+	owned, err := readSet(m)
+	path := make(fieldpath.Path, len(names))
+	for i := range names {
+		path[i].FieldName = &names[i]
+	}
+	return err == nil && owned.Has(path)
+}
+
 func readSet(m metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	s := fieldpath.NewSet()
 	if err := s.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes())); err != nil {

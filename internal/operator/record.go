@@ -68,7 +68,7 @@ func (r recording) Start(ctx context.Context) error {
 		var again <-chan time.Time
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // what was cut short by the end is no fault
 		case err != nil:
 			if !failed {
 				r.log.Error(err, "cannot write what `kubectl fairlead status operator` reads; it is tried again")

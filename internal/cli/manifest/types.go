@@ -19,7 +19,7 @@ func (e entry) wrongType(scheme *runtime.Scheme) *json.UnmarshalTypeError {
 	what := e.identity()
 	into, err := scheme.New(schema.FromAPIVersionAndKind(what.APIVersion, what.Kind))
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // a kind that is not ours has no types to hold it against
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(json.Unmarshal(e.json, into), &wrong) || wrong.Field == "" {

@@ -326,26 +326,24 @@ type Counts struct {
 
 // Count counts.
 func (r Result) Count() Counts {
-	n := Counts{Held: len(r.Sets), Refused: len(r.Refused()), Spared: map[plan.Effect]int{}}
-	objects, pods := map[plan.Ref]bool{}, map[string]plan.Effect{}
+	n := Counts{
+		Held: len(r.Sets), Refused: len(r.Refused()), Spared: map[plan.Effect]int{},
+		Pending: slices.ContainsFunc(r.Changes, func(c plan.Change) bool { return goesOn(c) && !stays(c.Verdict, c.Reason) }),
+	}
+	objects := map[plan.Ref]bool{}
 	for _, c := range r.Changes {
-		goes := c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
-		n.Pending = n.Pending || goes && !stays(c.Verdict, c.Reason)
 		switch {
-		case c.Object.Kind == "Pod" && replaces(c.Effect, c.Verdict, c.Reason):
-			if was, twice := pods[c.Object.Name]; !twice || spares(was) {
-				pods[c.Object.Name] = c.Effect
-			}
-		case c.Object.Kind == "Pod" && (c.Path == "" || !goes), plan.Bookkeeping(c.Path):
+		case c.Object.Kind == "Pod" && replaces(c.Effect, c.Verdict, c.Reason): // below, each Pod once
+		case c.Object.Kind == "Pod" && (c.Path == "" || !goesOn(c)), plan.Bookkeeping(c.Path):
 		case c.Verdict == plan.VerdictApply:
 			n.Fields++
 			objects[c.Object] = true
 		default:
-			n.other(c, len(r.Refused()) > 0)
+			countOther(&n, c, len(r.Refused()) > 0)
 		}
 	}
 	n.Objects = len(objects)
-	for _, effect := range pods {
+	for _, effect := range r.replacements() {
 		if spares(effect) {
 			n.Spared[effect]++
 		} else {
@@ -353,6 +351,25 @@ func (r Result) Count() Counts {
 		}
 	}
 	return n
+}
+
+// goesOn tells whether a change is carried out, now or in its turn.
+func goesOn(c plan.Change) bool {
+	return c.Verdict == plan.VerdictApply || c.Verdict == plan.VerdictWait
+}
+
+// replacements are the Pods that go, each by what takes it furthest.
+func (r Result) replacements() map[string]plan.Effect {
+	pods := map[string]plan.Effect{}
+	for _, c := range r.Changes {
+		if c.Object.Kind != "Pod" || !replaces(c.Effect, c.Verdict, c.Reason) {
+			continue
+		}
+		if was, twice := pods[c.Object.Name]; !twice || spares(was) {
+			pods[c.Object.Name] = c.Effect
+		}
+	}
+	return pods
 }
 
 // spares tells whether a Pod stays if its node or its process can do what is tried
@@ -379,8 +396,8 @@ func (n Counts) pods() []string {
 	return parts
 }
 
-// other counts a change that is not carried out now.
-func (n *Counts) other(c plan.Change, refused bool) {
+// countOther counts a change that is not carried out now.
+func countOther(n *Counts, c plan.Change, refused bool) {
 	switch {
 	case c.Verdict == plan.VerdictWait:
 		n.Waiting++

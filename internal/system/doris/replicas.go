@@ -30,7 +30,7 @@ func (p planner) replicas(c Component) int32 {
 	if has <= c.FullReplicas {
 		return max(c.Replicas, has)
 	}
-	if !agreed(set) && (p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set)) {
+	if p.scaledByOthers(c, set) {
 		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %[1]s to %[2]d, and the spec says %[3]d. Members leave by the spec alone; %[2]d stay: set spec.%[4]sSpec.replicas to %[2]d first, also if they are to leave by a smaller number after that", set.Name, has, c.FullReplicas, c.Type))
 	}
 	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {
@@ -40,6 +40,12 @@ func (p planner) replicas(c Component) int32 {
 		return c.FullReplicas // it holds nothing, and clients name the ones they use
 	}
 	return p.scaleIn(c.Type, set, c.FullReplicas)
+}
+
+// scaledByOthers tells whether the number is that of somebody else, which the spec
+// never asked for.
+func (p planner) scaledByOthers(c Component, set *appsv1.StatefulSet) bool {
+	return !agreed(set) && (p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set))
 }
 
 // agree notes on a set that the spec asked for the number that somebody else had set.

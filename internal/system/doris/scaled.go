@@ -1,12 +1,12 @@
 package doris
 
 import (
-	"bytes"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fairlead-dev/fairlead/internal/diff"
 )
 
 // autoscalers are the field managers of autoscalers: the controller of
@@ -44,10 +44,5 @@ func scaledByUs(set *appsv1.StatefulSet) bool {
 // ownsReplicas tells whether an entry owns the number of Pods that a set shall have.
 // The status has a field of that name as well.
 func ownsReplicas(m metav1.ManagedFieldsEntry) bool {
-	if m.FieldsV1 == nil || !strings.Contains(m.FieldsV1.String(), `"f:replicas":`) {
-		return false
-	}
-	owned := fieldpath.NewSet()
-	err := owned.FromJSON(bytes.NewReader(m.FieldsV1.GetRawBytes()))
-	return err == nil && owned.Has(fieldpath.MakePathOrDie("spec", "replicas"))
+	return m.FieldsV1 != nil && strings.Contains(m.FieldsV1.String(), `"f:replicas":`) && diff.Owns(m, "spec", "replicas")
 }

@@ -34,7 +34,7 @@ import (
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/operator"
 	"github.com/fairlead-dev/fairlead/test/cluster"
-	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
+	"github.com/fairlead-dev/fairlead/test/inpods"
 	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
+	"github.com/fairlead-dev/fairlead/test/inpods"
 )
 
 // relay is a listener by which the operator, another process, reaches the processes in

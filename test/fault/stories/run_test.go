@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
 	"github.com/fairlead-dev/fairlead/test/fault"
+	"github.com/fairlead-dev/fairlead/test/inpods"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
-	"github.com/fairlead-dev/fairlead/test/dorissim/inpods"
+	"github.com/fairlead-dev/fairlead/test/inpods"
 	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
