@@ -200,8 +200,15 @@ func (n *nodesDouble) goes(w *world, pod *corev1.Pod) {
 	if others || p == nil || w.nodes.crashes || updatePolicy(w.dc) != dorisv1.ConfigUpdateAuto || w.nodes.otherFiles {
 		return
 	}
+	maybe := maps.Clone(p.set)
+	if maybe == nil {
+		maybe = map[string]bool{}
+	}
+	for _, key := range liveRecordOf(pod).Keys { // who was killed after the record does not know whether it was set
+		maybe[key] = true
+	}
 	for _, file := range append(n.mounts[kind], is) {
-		if startNeeded(kind, p.started, file, p.set) {
+		if startNeeded(kind, p.started, file, maybe) {
 			return
 		}
 	}

@@ -205,6 +205,9 @@ func (h *chaos) ends() {
 	w.edit(func(s *dorisv1.DorisClusterSpec) {
 		s.FeSpec.Image = strings.Replace(s.FeSpec.Image, "bad", "fe-1", 1)
 		s.BeSpec.Image = strings.Replace(s.BeSpec.Image, "bad", "be-1", 1)
+		if *s.BeSpec.Replicas == 0 { // the last one has nobody to leave its tablets to
+			s.BeSpec.Replicas = new(int32(1))
+		}
 	})
 	w.db.stuck, w.db.losing, w.db.failing, w.db.unhealthy = false, false, nil, 0
 	w.lives()
