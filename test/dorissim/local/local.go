@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -101,22 +102,40 @@ const loopback = "127.0.0.1"
 
 func url(port int) string { return "http://" + net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// ports asks the kernel for free ports. They are held until all are known, so that they differ.
+// Ports are given out below those that the kernel takes for outgoing connections, each
+// once in a process, so that none is taken between here and the start of a node.
+const (
+	firstPort = 20000
+	pastPorts = 32000
+)
+
+var nextPort struct {
+	sync.Mutex
+	port int
+}
+
+// ports finds free ports.
 func ports(n int) ([]int, error) {
-	var out []int
-	for range n {
-		l, err := net.Listen("tcp", loopback+":0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer func() { _ = l.Close() }()
-		tcp, ok := l.Addr().(*net.TCPAddr)
-		if !ok {
-			return nil, errors.New("a TCP listener has no TCP address")
-		}
-		out = append(out, tcp.Port)
+	nextPort.Lock()
+	defer nextPort.Unlock()
+	if nextPort.port == 0 { // other processes begin elsewhere
+		nextPort.port = firstPort + rand.IntN(pastPorts-firstPort)
 	}
-	return out, nil
+	var out []int
+	for range pastPorts - firstPort {
+		if len(out) == n {
+			return out, nil
+		}
+		port := nextPort.port
+		if nextPort.port++; nextPort.port == pastPorts {
+			nextPort.port = firstPort
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+			_ = l.Close()
+			out = append(out, port)
+		}
+	}
+	return nil, errors.New("find a free port: none is left")
 }
 
 // NewFE lays out a frontend without starting it. The extra lines go to its fe.conf.

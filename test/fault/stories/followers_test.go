@@ -73,8 +73,9 @@ func (d *database) follows(ctx context.Context, p *corev1.Pod) error {
 	case f.node == d.first:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		f.runs = true
-		return f.node.Start(ctx, "")
+		err := f.node.Start(ctx, "")
+		f.runs = err == nil
+		return err
 	}
 	hosts, err := d.column(ctx, "SHOW FRONTENDS", "Host")
 	if err != nil {
@@ -88,6 +89,7 @@ func (d *database) follows(ctx context.Context, p *corev1.Pod) error {
 			return err
 		}
 	}
-	f.runs = true
-	return f.node.Start(ctx, d.first.Addr())
+	err = f.node.Start(ctx, d.first.Addr())
+	f.runs = err == nil
+	return err
 }
