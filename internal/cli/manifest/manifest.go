@@ -134,11 +134,11 @@ func generated(what identity) string {
 // value is of another type.
 func explain(r Reading, at place, e entry, err error) error {
 	strict, isStrict := runtime.AsStrictDecodingError(err)
-	if wrong := e.wrongType(r.Scheme); !isStrict && wrong != nil {
-		field := fieldOf(wrong)
-		return fmt.Errorf("%s: %q is %s, and %s is wanted", place{at.file, e.lineOf(field)}, field, valueWord(wrong.Value), typeWord(wrong.Type))
-	}
 	if !isStrict {
+		if wrong := e.wrongType(r.Scheme); wrong != nil {
+			field := fieldOf(wrong)
+			return fmt.Errorf("%s: %q is %s, and %s is wanted", place{at.file, e.lineOf(field)}, field, valueWord(wrong.Value), typeWord(wrong.Type))
+		}
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	var all []error

@@ -62,7 +62,7 @@ restart. Nothing is written.
 ` + exit.Help,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.Context(), nil, func(s screen.Screen, op Operator) { printStatus(s, op) })
+			return o.run(cmd.Context(), nil, printStatus)
 		},
 	}
 	o.addFlags(cmd)

@@ -112,20 +112,7 @@ func legacyAutoscaler(w *world, n int32) {
 	a.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "doris-cn"}
 	_, err := w.store.Create(a, upstream)
 	w.must(err)
-	set := w.set("doris-cn")
-	const scaler = "kube-controller-manager"
-	w.must(w.merge(set, map[string]any{"spec": map[string]any{"replicas": int64(n)}}, scaler))
-	set = w.set("doris-cn").DeepCopy()
-	for i := range set.ManagedFields {
-		if set.ManagedFields[i].Manager == scaler {
-			set.ManagedFields[i].Subresource = "scale"
-		}
-	}
-	text, err := json.Marshal(set.ManagedFields)
-	w.must(err)
-	var entries []any
-	w.must(json.Unmarshal(text, &entries))
-	w.must(w.merge(set, map[string]any{"metadata": map[string]any{"managedFields": entries}}, scaler))
+	w.scaledThrough("doris-cn", n, "kube-controller-manager")
 	if !autoscaled(w.set("doris-cn")) {
 		w.Fatalf("nobody would know that an autoscaler scaled it: %+v", w.set("doris-cn").ManagedFields)
 	}

@@ -144,18 +144,13 @@ func TestBackendsLeave(t *testing.T) {
 	})
 }
 
-// scaledByHand changes the number of Pods of a set as kubectl does: by an edit, or by
-// the scale subresource.
-func scaledByHand(w *world, name string, n int32, subresource bool) {
+// scaledThrough changes the number of Pods of a set through its scale subresource.
+func (w *world) scaledThrough(name string, n int32, manager string) {
 	w.Helper()
-	const hand = "kubectl"
-	w.must(w.merge(w.set(name), map[string]any{"spec": map[string]any{"replicas": int64(n)}}, hand))
-	if !subresource {
-		return
-	}
+	w.must(w.merge(w.set(name), map[string]any{"spec": map[string]any{"replicas": int64(n)}}, manager))
 	set := w.set(name).DeepCopy()
 	for i := range set.ManagedFields {
-		if set.ManagedFields[i].Manager == hand {
+		if set.ManagedFields[i].Manager == manager {
 			set.ManagedFields[i].Subresource = "scale"
 		}
 	}
@@ -163,7 +158,19 @@ func scaledByHand(w *world, name string, n int32, subresource bool) {
 	w.must(err)
 	var entries []any
 	w.must(json.Unmarshal(text, &entries))
-	w.must(w.merge(set, map[string]any{"metadata": map[string]any{"managedFields": entries}}, hand))
+	w.must(w.merge(set, map[string]any{"metadata": map[string]any{"managedFields": entries}}, manager))
+}
+
+// scaledByHand changes the number of Pods of a set as kubectl does: by an edit, or by
+// the scale subresource.
+func scaledByHand(w *world, name string, n int32, subresource bool) {
+	w.Helper()
+	const hand = "kubectl"
+	if !subresource {
+		w.must(w.merge(w.set(name), map[string]any{"spec": map[string]any{"replicas": int64(n)}}, hand))
+		return
+	}
+	w.scaledThrough(name, n, hand)
 	if scaledBy(w.set(name)) != hand {
 		w.Fatalf("nobody would know that it was scaled by hand: %+v", w.set(name).ManagedFields)
 	}
