@@ -63,6 +63,12 @@ type Explainer[O Object] interface {
 	Explain(obj O, applied client.Object, err error) []plan.Finding
 }
 
+// Rememberer is a System that keeps something in memory for an object, until it is
+// told that the object is gone.
+type Rememberer interface {
+	Forget(owner types.NamespacedName)
+}
+
 // Wakeable is a System that learns things beside the reconciles and has an object
 // reconciled then. It is told by whom, for each namespace that the operator works
 // in, or once with an empty one.
@@ -184,6 +190,9 @@ func (r *Reconciler[O, W]) forget(req reconcile.Request) {
 	r.restless.forget(req)
 	r.rivalry.forget(req)
 	r.metrics.gone(req.NamespacedName)
+	if system, remembers := any(r.System).(Rememberer); remembers {
+		system.Forget(req.NamespacedName)
+	}
 }
 
 // passes observes, plans and applies until nothing is left to do now.

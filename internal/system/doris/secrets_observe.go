@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,13 +19,14 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/observe"
 )
 
-// digester reads Secrets and remembers the digests of the last version of each.
+// digester reads Secrets and remembers, for each cluster, the digests of the last
+// version of those that it names and that are not as they are recorded.
 type digester struct {
 	read   SecretReader
 	random io.Reader
 
 	mu   sync.Mutex
-	last map[types.NamespacedName]digested
+	last map[types.NamespacedName]map[string]digested
 }
 
 type digested struct {
@@ -36,8 +38,25 @@ type digested struct {
 // plans by their versions alone.
 func (s *System) ReadingSecrets(read SecretReader) *System {
 	out := *s
-	out.digests = &digester{read: read, random: rand.Reader, last: map[types.NamespacedName]digested{}}
+	out.digests = &digester{read: read, random: rand.Reader, last: map[types.NamespacedName]map[string]digested{}}
 	return &out
+}
+
+// Forget drops what is remembered of a cluster that is gone.
+func (s *System) Forget(cluster types.NamespacedName) {
+	if s.digests != nil {
+		s.digests.keep(cluster, nil)
+	}
+}
+
+// keep drops the digests of Secrets that a cluster need not be compared with any more.
+func (d *digester) keep(cluster types.NamespacedName, needed map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.last[cluster], func(name string, _ digested) bool { return !needed[name] })
+	if len(d.last[cluster]) == 0 {
+		delete(d.last, cluster)
+	}
 }
 
 // observeSecrets observes the Secrets that processes read.
@@ -45,8 +64,15 @@ func (s *System) observeSecrets(ctx context.Context, r observe.Reader, dc *doris
 	view := SecretView{Versions: map[string]string{}, Digests: map[string]map[string]string{}, Unread: map[string]string{}}
 	key := ownDigestKey(dc, w)
 	needed, err := view.versions(ctx, r, dc, w.StatefulSets, digestKeyID(key))
-	if err != nil || len(view.Versions) == 0 {
+	if err != nil {
 		return err
+	}
+	cluster := types.NamespacedName{Namespace: dc.Namespace, Name: dc.Name}
+	if s.digests != nil {
+		s.digests.keep(cluster, needed)
+	}
+	if len(view.Versions) == 0 {
+		return nil
 	}
 	if view.Key = key; key == nil {
 		view.Key = make([]byte, digestKeySize)
@@ -56,7 +82,7 @@ func (s *System) observeSecrets(ctx context.Context, r observe.Reader, dc *doris
 	}
 	if s.digests != nil {
 		for _, name := range sortedKeys(needed) {
-			if err := s.digests.observe(ctx, types.NamespacedName{Namespace: dc.Namespace, Name: name}, &view); err != nil {
+			if err := s.digests.observe(ctx, cluster, name, &view); err != nil {
 				return err
 			}
 		}
@@ -104,35 +130,38 @@ func (d *digester) source() io.Reader {
 	return d.random
 }
 
-// observe reads a Secret, unless its digests are known.
-func (d *digester) observe(ctx context.Context, key types.NamespacedName, view *SecretView) error {
-	version, id := view.Versions[key.Name], digestKeyID(view.Key)
+// observe reads a Secret that a cluster names, unless its digests are known.
+func (d *digester) observe(ctx context.Context, cluster types.NamespacedName, name string, view *SecretView) error {
+	version, id := view.Versions[name], digestKeyID(view.Key)
 	d.mu.Lock()
-	known := d.last[key]
+	known := d.last[cluster][name]
 	d.mu.Unlock()
 	if known.version == version && known.key == id {
-		view.Digests[key.Name] = known.digests
+		view.Digests[name] = known.digests
 		return nil
 	}
-	data, err := d.read(ctx, key.Namespace, key.Name)
+	data, err := d.read(ctx, cluster.Namespace, name)
 	switch {
 	case apierrors.IsForbidden(err):
-		view.Unread[key.Name] = "the operator may not read it"
+		view.Unread[name] = "the operator may not read it"
 		return nil
 	case err != nil:
 		return err
 	case data == nil: // it has just gone; an event tells it
-		delete(view.Versions, key.Name)
+		delete(view.Versions, name)
 		return nil
 	}
 	digests := map[string]string{}
 	for entry, value := range data {
-		digests[entry] = digestOf(view.Key, key.Name, entry, value)
+		digests[entry] = digestOf(view.Key, name, entry, value)
 	}
-	view.Digests[key.Name] = digests
+	view.Digests[name] = digests
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.last[key] = digested{version: version, key: id, digests: digests}
+	if d.last[cluster] == nil {
+		d.last[cluster] = map[string]digested{}
+	}
+	d.last[cluster][name] = digested{version: version, key: id, digests: digests}
 	return nil
 }
 

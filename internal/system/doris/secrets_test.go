@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -237,4 +238,47 @@ func TestWithoutSightOfSecretsThePlanGoesByTheirVersions(t *testing.T) {
 	if held := p.HeldSets(); len(held) != 1 || held[0].Approve != digest {
 		t.Errorf("held: %+v, and the operator holds %s", held, digest)
 	}
+}
+
+func TestDigestsOfSecretsAreForgotten(t *testing.T) {
+	t.Parallel()
+	kept := func(w *world) []string { return sortedKeys(w.system.digests.last[w.clusterKey()]) }
+	for _, c := range []struct {
+		name string
+		then func(*world)
+		want []string
+	}{
+		{"while a change is held they are kept", func(w *world) { w.settle() }, []string{"certs"}},
+		{"when the Pods have read it", func(w *world) { w.edit(withPolicy(dorisv1.ConfigUpdateRestart)); w.settle() }, nil},
+		{"when nothing names the Secret any more", func(w *world) {
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Secrets, s.BeSpec.EnvVars = nil, nil })
+			w.reconcile()
+		}, nil},
+		{"when the Secret is gone", func(w *world) {
+			w.must(w.store.Delete(keyOf(object(w, "certs", &corev1.Secret{})), "", false))
+			w.reconcile()
+		}, nil},
+		{"when the cluster is gone", func(w *world) { w.system.Forget(w.clusterKey()) }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withSecrets)
+			w.keepsSecrets(t)
+			w.rotate("certs", "tls.key")
+			if w.settle(); len(kept(w)) != 1 {
+				t.Fatalf("before there are those of %v", kept(w))
+			}
+			c.then(w)
+			if got := kept(w); !slices.Equal(got, c.want) {
+				t.Errorf("kept are those of %v, want %v", got, c.want)
+			}
+			if len(c.want) == 0 && len(w.system.digests.last) > 0 {
+				t.Errorf("something is left: %v", w.system.digests.last)
+			}
+		})
+	}
+}
+
+func (w *world) clusterKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: w.dc.Namespace, Name: w.dc.Name}
 }
