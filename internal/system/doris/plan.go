@@ -58,6 +58,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if err := p.rollThenWait(); err != nil {
 		return plan.Plan{}, err
 	}
+	p.firstRollout()
 	built, err := p.build.Plan()
 	return p.revisited(p.rechecked(built)), err
 }

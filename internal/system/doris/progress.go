@@ -1,13 +1,17 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
@@ -72,23 +76,59 @@ func (p planner) fails(kind dorisv1.ComponentType, pod *corev1.Pod) (why string,
 	if why, failed = failure(pod); failed {
 		return why, true
 	}
-	since, deadline := waitingSince(pod), deadlineOf(p.dc, kind)
-	if since.IsZero() || p.now.Sub(since) < deadline {
-		return why, false
+	if late := p.late(kind, pod); late != "" {
+		return late, true
 	}
-	if why == "" {
-		why = "not ready"
-	}
-	return fmt.Sprintf("%s for %s", why, deadline), true
+	return why, false
 }
 
-// deadlineNext is when the next Pod of a roll will have taken longer than it may; zero
-// where none will.
+// late says what is the matter with a Pod that takes longer to become ready than it may;
+// empty while it does not.
+func (p planner) late(kind dorisv1.ComponentType, pod *corev1.Pod) string {
+	since, deadline := waitingSince(pod), deadlineOf(p.dc, kind)
+	if since.IsZero() || p.now.Sub(since) < deadline {
+		return ""
+	}
+	why, _ := failure(pod)
+	return fmt.Sprintf("%s for %s", cmp.Or(why, "not ready"), deadline)
+}
+
+// neverUp tells whether no Pod of a set is up, and nothing ran before it to go back to.
+func (p planner) neverUp(kind dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
+	_, rolling := readLastGood(set)
+	_, stopped := p.stopped(kind)
+	return !rolling && !stopped && set != nil && !slices.ContainsFunc(p.world.Pods[string(kind)], func(pod corev1.Pod) bool { return ready(&pod) })
+}
+
+// firstRollout tells of Pods that do not come up where no Pod of their set ever did, so
+// that there is nothing to put back. One may fail to start until others are there: only
+// its deadline counts.
+func (p planner) firstRollout() {
+	for _, kind := range rendered {
+		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
+		if specOf(p.dc, kind) == nil || !p.neverUp(kind, set) {
+			continue
+		}
+		for i := range p.world.Pods[string(kind)] {
+			pod := &p.world.Pods[string(kind)][i]
+			if late := p.late(kind, pod); late != "" && current(set, pod) {
+				p.build.Wait(plan.Wait{
+					On: plan.RefOf(set), Reason: meta.ReasonMemberFailed, Person: true,
+					Message: fmt.Sprintf("%s does not come up (%s), nor does another Pod of its StatefulSet, so that there is nothing to go back to. Mend the spec or what it names", pod.Name, late),
+				})
+				break
+			}
+		}
+	}
+}
+
+// deadlineNext is when the next Pod of a roll, or of a set of which none is up, will have
+// taken longer than it may; zero where none will.
 func (p planner) deadlineNext() time.Duration {
 	next := time.Duration(0)
 	for _, kind := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
-		if _, rolling := readLastGood(set); !rolling || specOf(p.dc, kind) == nil {
+		if _, rolling := readLastGood(set); specOf(p.dc, kind) == nil || !rolling && !p.neverUp(kind, set) {
 			continue
 		}
 		for i := range p.world.Pods[string(kind)] {

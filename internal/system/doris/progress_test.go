@@ -152,3 +152,42 @@ func TestAPodThatTakesTooLongCountsAsFailed(t *testing.T) {
 		}
 	})
 }
+
+func TestAFirstRolloutThatTakesTooLongIsReported(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(*dorisv1.DorisClusterSpec)
+	}{
+		{"where a roll that stops is paused", func(*dorisv1.DorisClusterSpec) {}},
+		{"where it is rolled back", rollingBack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, threeByThree)
+			w.edit(c.edit)
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:slow" })
+			p := w.settle()
+			if got := condition(w.dc, meta.ConditionStalled); p.Revisit != progressDeadline || got != "" {
+				t.Errorf("too early, it is looked at again after %s, and Stalled is %q", p.Revisit, got)
+			}
+			before := object(w, "doris-be", &appsv1.StatefulSet{})
+			w.now = w.now.Add(progressDeadline)
+			p = w.settle()
+			want := "True MemberFailed: doris-be-0 does not come up (cannot be scheduled: no room for 10m0s), nor does another Pod of its StatefulSet, so that there is nothing to go back to."
+			if got := condition(w.dc, meta.ConditionStalled); !strings.HasPrefix(got, want) || p.Revisit != 0 {
+				t.Errorf("Stalled is %q, and it is looked at again after %s", got, p.Revisit)
+			}
+			if diff := cmp.Diff(before, object(w, "doris-be", &appsv1.StatefulSet{})); diff != "" {
+				t.Errorf("the set (-before +after):\n%s", diff)
+			}
+			w.gone(t, nil, "reported")
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-1" })
+			w.settle()
+			w.gone(t, backends, "mended")
+			if got := condition(w.dc, meta.ConditionStalled) + condition(w.dc, meta.ConditionReady); !strings.HasPrefix(got, "True") {
+				t.Errorf("mended, Stalled and Ready are %q", got)
+			}
+		})
+	}
+}
