@@ -35,3 +35,8 @@ func Allowed(annotations map[string]string, what string) bool {
 	}
 	return false
 }
+
+// AnnotationHistory on a workload lists, as JSON, what was rolled of it: an entry
+// begins and ends in the same write as the roll. The status of the custom resource
+// repeats it.
+const AnnotationHistory = Prefix + "history"

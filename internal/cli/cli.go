@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/internal/cli/act"
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
+	"github.com/fairlead-dev/fairlead/internal/cli/history"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
 	"github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/cli/self"
@@ -27,7 +28,7 @@ func Command(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "See what Fairlead does with your data systems, and what it would do",
 		Long: `See what Fairlead does with your data systems, and what it would do.
 
-plan, status and explain write nothing. The other verbs print what would follow, ask, and
+plan, status, history and explain write nothing. The other verbs print what would follow, ask, and
 change nothing but annotations of the DorisCluster.
 
 ` + exit.HelpOfPlan + `
@@ -47,7 +48,7 @@ change nothing but annotations of the DorisCluster.
 	how.AddCommand(self.StatusCommand(flags, streams))
 	explain := &cobra.Command{Use: "explain", Short: "Print where values come from", Args: cobra.NoArgs}
 	explain.AddCommand(self.ExplainCommand(flags, streams))
-	cmd.AddCommand(plan.Command(flags, streams), how, explain)
+	cmd.AddCommand(plan.Command(flags, streams), how, history.Command(flags, streams), explain)
 	cmd.AddCommand(act.Commands(flags, streams)...)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "version",

@@ -173,7 +173,6 @@ func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request)
 	if wait := r.restless.pause(req, obj); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	obj.SetManagedFields(nil)
 	start := r.Now()
 	rn := &run[O, W]{obj: obj}
 	r.passes(ctx, req.NamespacedName, rn)

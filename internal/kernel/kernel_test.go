@@ -446,6 +446,22 @@ func TestKeepOwnDropsOtherManagers(t *testing.T) {
 	}
 }
 
+func TestKeepAuthorsKeepsWhoWroteTheSpec(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "n", ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl-edit"}, {Manager: "ours", Subresource: "status"}, {Manager: "argo", Operation: metav1.ManagedFieldsOperationApply},
+	}}}
+	if _, err := keepAuthors(cm); err != nil {
+		t.Fatal(err)
+	}
+	want := []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit"}, {Manager: "argo", Operation: metav1.ManagedFieldsOperationApply}}
+	if d := cmp.Diff(want, cm.ManagedFields); d != "" {
+		t.Errorf("managed fields (-want +got):\n%s", d)
+	}
+	if got, err := keepAuthors("other"); got != "other" || err != nil {
+		t.Errorf("something else became %v, %v", got, err)
+	}
+}
+
 func TestSlimPodKeepsWhatItIsJudgedBy(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},

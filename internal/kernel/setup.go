@@ -245,7 +245,7 @@ func (reg Registration[O, W]) cache(ctx context.Context, mgr manager.Manager, na
 	opts := cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: keepOwn(reg.Manager),
-		ByObject:         map[client.Object]cache.ByObject{},
+		ByObject:         map[client.Object]cache.ByObject{reg.New(): {Transform: keepAuthors}},
 	}
 	if namespace != metav1.NamespaceAll {
 		opts.DefaultNamespaces = map[string]cache.Config{namespace: {}}

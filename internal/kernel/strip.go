@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -25,6 +27,17 @@ func keepOwn(manager string) cache.TransformFunc {
 		o.SetManagedFields(own)
 		return o, nil
 	}
+}
+
+// keepAuthors keeps of a custom resource who wrote which field of it, but for its
+// subresources: whoever reads what was rolled wants to know who asked for it.
+func keepAuthors(obj any) (any, error) {
+	o, ok := obj.(client.Object)
+	if !ok {
+		return obj, nil
+	}
+	o.SetManagedFields(slices.DeleteFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Subresource != "" }))
+	return o, nil
 }
 
 // slimPod keeps of a Pod what health and rollouts are judged by: its identity,

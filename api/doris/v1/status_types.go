@@ -25,6 +25,17 @@ type DorisClusterStatus struct {
 	// +optional
 	Workloads []WorkloadStatus `json:"workloads,omitempty"`
 
+	// Roll says which components have Pods that are to be replaced or resized still, and
+	// how many are as they shall be, such as "be 1/3". It is empty when there are none.
+	// +optional
+	Roll string `json:"roll,omitempty"`
+
+	// History lists what was rolled, the newest first: at most 20 changes of Pod
+	// templates, with why, for whom, and how they ended.
+	// +listType=atomic
+	// +optional
+	History []RollRecord `json:"history,omitempty"`
+
 	// RuntimeConfig tells which components keep settings that are changed while
 	// they run. It is not there where none was asked to.
 	// +optional
@@ -229,4 +240,64 @@ type WorkloadStatus struct {
 	// that the StatefulSet has it in. One that is deleted comes back by it.
 	// +optional
 	Records map[string]string `json:"records,omitempty"`
+}
+
+// RollOutcome says how a roll stands.
+type RollOutcome string
+
+// The outcomes. A roll that was overtaken is one that another change of the same
+// component followed before it was over.
+const (
+	RollUnderWay   RollOutcome = "Rolling"
+	RollDone       RollOutcome = "Done"
+	RollStopped    RollOutcome = "Stopped"
+	RollRolledBack RollOutcome = "RolledBack"
+	RollOvertaken  RollOutcome = "Overtaken"
+)
+
+// RollRecord is one change of the Pods of a component.
+type RollRecord struct {
+	// Component is fe, be, cn or broker.
+	Component ComponentType `json:"component"`
+
+	// Began is when the Pod template was changed.
+	Began metav1.Time `json:"began"`
+
+	// Ended is when every Pod was ready on it, or when the roll stopped.
+	// +optional
+	Ended *metav1.Time `json:"ended,omitempty"`
+
+	// Outcome is one of Rolling, Done, Stopped, RolledBack, Overtaken.
+	Outcome RollOutcome `json:"outcome"`
+
+	// Cause is who brought the change about: user (the resource), config (a ConfigMap
+	// or Secret that it names), revision (the operator's own rendering) or drift (an
+	// edit of the StatefulSet).
+	// +optional
+	Cause string `json:"cause,omitempty"`
+
+	// Effect is what was to be done to Pods: restart-pod, "resize, else restart-pod",
+	// or data-loss.
+	// +optional
+	Effect string `json:"effect,omitempty"`
+
+	// By are the field managers that wrote what changed, and those that approved it, as
+	// far as the API server tells: names of programs, such as kubectl-edit.
+	// +listType=atomic
+	// +optional
+	By []string `json:"by,omitempty"`
+
+	// Changes are what was different, in words; of the fields of the resource only
+	// images and sizes with their values.
+	// +listType=atomic
+	// +optional
+	Changes []string `json:"changes,omitempty"`
+
+	// Pods is how many the component had when the roll ended.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+
+	// Message says why a roll stopped.
+	// +optional
+	Message string `json:"message,omitempty"`
 }

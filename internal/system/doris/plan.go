@@ -293,6 +293,7 @@ func (p planner) carryOut(w workload, target *appsv1.StatefulSet, replicas int32
 	if w.untouched && !w.changes && w.live != nil && w.revision == 0 {
 		p.remaining(w)
 		p.forgetFailure(w)
+		p.endHistory(w)
 		p.acceptLive(w)
 		return p.asItIs(w, target, replicas)
 	}
@@ -331,6 +332,7 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 	}
 	target.Spec.Replicas = new(replicas)
 	p.remember(w, target)
+	p.rememberHistory(w, target)
 	p.rememberResize(w, target)
 	p.build.Want(plan.Want{
 		Rendered: target, Live: live(p.found, target.Name), Cause: cause, Approved: w.approved, Restart: w.restart, Says: w.sizesSaid(),

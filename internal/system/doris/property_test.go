@@ -224,6 +224,11 @@ func (h *chaos) ends() {
 	if w.store.Now().Version != w.versionAfter(p) {
 		h.Errorf("a settled plan writes")
 	}
+	for _, r := range w.dc.Status.History {
+		if r.Outcome == dorisv1.RollUnderWay || r.Outcome != dorisv1.RollUnderWay && r.Ended == nil {
+			h.Errorf("settled, and the history says: %+v", r)
+		}
+	}
 	held := map[string]bool{}
 	for _, c := range p.Held() {
 		held[c.Object.Name] = true

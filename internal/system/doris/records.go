@@ -105,6 +105,9 @@ func (p planner) asRemembered(w workload, target *appsv1.StatefulSet) {
 			target.Annotations[key] = value
 		}
 	}
+	if history := p.historyOf(w.kind); len(history) > 0 {
+		target.Annotations[meta.AnnotationHistory] = encoded(history)
+	}
 	if stamp := stampOf(was); stamp != "" {
 		annotateTemplate(target, meta.AnnotationTemplate, stamp)
 	}

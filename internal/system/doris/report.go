@@ -34,6 +34,7 @@ func (s *System) Report(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time
 	}
 	reportScale(dc, w)
 	dc.Status.Workloads = workloadsOf(dc, w)
+	dc.Status.History, dc.Status.Roll = historyNow(dc, w), rollNow(dc)
 	dc.Status.RuntimeConfig = planner{dc: dc, world: w}.reportRuntime()
 	out := status.Health{
 		Available: availability(dc, w, health),
@@ -71,6 +72,17 @@ func (s *System) reportComponent(dc *dorisv1.DorisCluster, w World, p plan.Plan,
 	out.ComponentCondition = componentCondition(before, name, m, set != nil, now)
 	planner{dc: dc, world: w, now: now}.reportMembers(c, blockOf(dc, c), &out)
 	return m, &out
+}
+
+// rollNow says how many Pods of each component that rolls are as they shall be.
+func rollNow(dc *dorisv1.DorisCluster) string {
+	var out []string
+	for _, c := range rendered {
+		if now := blockOf(dc, c); now != nil && now.Rollout != nil {
+			out = append(out, fmt.Sprintf("%s %d/%d", c, now.Rollout.Updated, now.Rollout.Total))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // expected is how many Pods a component shall have: those that the spec asks for,

@@ -162,6 +162,7 @@ func (p planner) replaceNext(r rolling) {
 	p.heed(&r)
 	outdated := r.outdated()
 	if len(outdated) == 0 {
+		p.endStarts(r)
 		p.rollOver(r)
 		return
 	}
@@ -177,7 +178,11 @@ func (p planner) replaceNext(r rolling) {
 	}
 	p.giveBack(r, going)
 	if going != "" {
-		if first := p.prepare(r, going); first != "" {
+		first := p.noteHistory(r, going)
+		if first == "" {
+			first = p.prepare(r, going)
+		}
+		if first != "" {
 			going, choice = "", rollout.Choice{Waiting: first}
 		}
 	}
@@ -209,7 +214,7 @@ func (p planner) evict(r rolling, name string) {
 	pod := r.pods[name].DeepCopy()
 	reason := "the Pod template changed"
 	if p.mustGo[name] {
-		reason = "a setting is gone from the configuration, and only a start brings its default back"
+		reason = lostDefault
 	}
 	p.build.Step(plan.Change{
 		Object: plan.RefOf(pod), From: pod.Labels[appsv1.ControllerRevisionHashLabelKey], To: r.sets[name].Status.UpdateRevision,

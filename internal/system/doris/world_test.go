@@ -363,6 +363,7 @@ func (w *world) invariants(a plan.Apply) {
 		}
 		return
 	}
+	w.tellsHistory(live, set)
 	switch {
 	case set.Spec.Replicas == nil, *set.Spec.Replicas < *live.Spec.Replicas && w.db == nil:
 		w.Errorf("%s gets fewer replicas", set.Name)
