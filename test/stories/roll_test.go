@@ -1,6 +1,8 @@
 package stories
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	clihistory "github.com/fairlead-dev/fairlead/internal/cli/history"
 	"github.com/fairlead-dev/fairlead/test/simnode"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -32,6 +35,7 @@ func TestALife(t *testing.T) {
 	}{
 		{"an image edit replaces one Pod at a time, backends first", upgrade},
 		{"a bad image stops at one Pod and goes on when it is mended", badImage},
+		{"the history tells of both, and of nothing else", tellsHistory},
 		{"scaling out restarts nobody", scaleOut},
 		{"the Service for clients follows the spec", editServices},
 		{"what strangers do to a Service is undone, but for what is theirs", strangeService},
@@ -91,6 +95,31 @@ func badImage(s *scene) {
 	if diff := cmp.Diff(want, s.history.Went()[before:]); diff != "" {
 		s.Errorf("Pods replaced (-want +got):\n%s", diff)
 	}
+}
+
+// tellsHistory holds what the plugin says of the chapters before.
+func tellsHistory(s *scene) {
+	s.Helper()
+	want := []string{
+		"be Done a-person 3 beSpec.image: apache/doris:be-3.0.5 -> apache/doris:be-3.0.6",
+		"be Stopped a-person 3 beSpec.image: apache/doris:be-3.0.5 -> apache/doris:broken",
+		"fe Done a-person 3 feSpec.image: apache/doris:fe-2.1.8 -> apache/doris:fe-3.0.5",
+		"be Done a-person 3 beSpec.image: apache/doris:be-2.1.8 -> apache/doris:be-3.0.5",
+	}
+	var got []string
+	s.eventually("the history is told", func() string {
+		out, _ := s.plugged("", "history", "dcr", "doris", "-o", "json")
+		var views []clihistory.View
+		if err := json.Unmarshal([]byte(out), &views); err != nil || len(views) != 1 {
+			return fmt.Sprintf("%d resources, %v:\n%s", len(views), err, out)
+		}
+		got = nil
+		for _, r := range views[0].History {
+			got = append(got, fmt.Sprintf("%s %s %s %d %s", r.Component, r.Outcome, strings.Join(r.By, " "), r.Pods, strings.Join(r.Changes, "; ")))
+		}
+		return cmp.Diff(want, got)
+	})
+	s.saysPlugin(0, []string{"OUTCOME", "Stopped", "doris-be-2 did not come up"}, "history", "dcr/doris")
 }
 
 func scaleOut(s *scene) {

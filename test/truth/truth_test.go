@@ -306,7 +306,7 @@ func plannedOutcome(p cliplan.Result) outcome {
 			replaced[c.Object.Name] = true
 		case c.Object.Kind == "Pod" && (c.Effect == plan.EffectResize || c.Effect == plan.EffectResizeOrRestart) && goes:
 			resized[c.Object.Name] = true
-		case c.Object.Kind != "Pod" && c.Verdict == plan.VerdictApply:
+		case c.Object.Kind != "Pod" && goes:
 			objects[c.Object.String()] = true
 		}
 	}

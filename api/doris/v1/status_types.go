@@ -153,6 +153,11 @@ type ComponentStatus struct {
 	// +optional
 	FollowerInstances []string `json:"followerInstances,omitempty"`
 
+	// MasterInstance is the Pod of the frontend that was the master when the database
+	// was last asked.
+	// +optional
+	MasterInstance string `json:"masterInstance,omitempty"`
+
 	// ComponentCondition says in one word how the component is.
 	ComponentCondition ComponentCondition `json:"componentCondition"`
 }

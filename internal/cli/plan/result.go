@@ -222,14 +222,14 @@ func stays(verdict plan.Verdict, reason string) bool {
 }
 
 // turns tells in which order Pods would go if all were to be replaced: those
-// that start last first, frontends last, the highest ordinal first, but those that do not serve before
-// all others.
+// that start last first, frontends last, of these observers first and the master last, the
+// highest ordinal first; but those that do not serve before all others.
 func (s *Subject) turns() map[string]int {
 	var members []rollout.Member
 	for _, c := range doris.Components() {
 		for i := range s.World.Pods[string(c)] {
 			pod := &s.World.Pods[string(c)][i]
-			members = append(members, rollout.Member{Name: pod.Name, Ordinal: len(members), Ready: Ready(pod), Outdated: true})
+			members = append(members, rollout.Member{Name: pod.Name, Rank: doris.RankOf(s.Cluster, c, pod.Name), Ordinal: len(members), Ready: Ready(pod), Outdated: true})
 		}
 	}
 	turn := map[string]int{}

@@ -41,6 +41,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if p.runtime = p.runtimes(objects, contents); p.build.Refused() {
 		return p.build.Plan()
 	}
+	p.ahead = ahead{settings: objects.Settings, contents: contents}
 	p.prune(contents)
 	for _, secret := range objects.Secrets {
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")
@@ -90,7 +91,7 @@ func (s *System) planner(dc *dorisv1.DorisCluster, w World) planner {
 	p := planner{
 		dc: dc, world: w, found: found, engine: s.engine, build: plan.NewBuilder(s.engine, FieldManager),
 		latest: s.latest(), future: s.future, copied: map[string]bool{}, known: map[string]*corev1.ConfigMap{},
-		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, leave: newLeaving(), tuning: s.tuning(dc),
+		rechecks: map[plan.Ref]string{}, mustGo: map[string]bool{}, later: map[dorisv1.ComponentType]bool{}, leave: newLeaving(), tuning: s.tuning(dc),
 	}
 	for _, fault := range p.tuning.Faults {
 		p.build.Find(plan.Finding{Severity: plan.Warning, Field: "metadata.annotations", Reason: meta.ReasonNoEffect, Message: fault})
@@ -127,6 +128,10 @@ type planner struct {
 	// the planning.
 	leave *leaving
 	now   time.Time
+	// ahead is what tells which templates change by this plan, and later are those that
+	// wait for their turn.
+	ahead ahead
+	later map[dorisv1.ComponentType]bool
 	// runtime says where each component keeps settings that are changed at run time.
 	runtime map[dorisv1.ComponentType]*runtimeconfig.Record
 	// tuning are the options of the operator's configuration for the cluster.
@@ -332,6 +337,7 @@ func (p planner) apply(w workload, target *appsv1.StatefulSet, cause func(string
 	}
 	target.Spec.Replicas = new(replicas)
 	p.remember(w, target)
+	p.carry(target)
 	p.rememberHistory(w, target)
 	p.rememberResize(w, target)
 	p.build.Want(plan.Want{

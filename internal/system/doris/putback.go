@@ -143,6 +143,7 @@ func (p planner) waitsForAnother(w workload) string {
 func (p planner) mayChange(w *workload, content bool) {
 	failed, stopped := p.stopped(w.kind)
 	waits := p.waitsForAnother(*w)
+	before := p.goesBefore(*w)
 	switch {
 	case waits != "":
 		for _, c := range w.editChanges() {
@@ -158,6 +159,13 @@ func (p planner) mayChange(w *workload, content bool) {
 		w.approved = content || p.build.Hold(plan.Consents(w.live), changes)
 	case w.restart == plan.EffectDataLoss:
 		w.approved = p.build.Hold(plan.Consents(w.live), w.lossChanges())
+	case before != "":
+		p.later[w.kind] = true
+		for _, c := range w.editChanges() {
+			c.Verdict, c.Reason, c.Message = plan.VerdictWait, reasonOutdated, "changed when its turn comes, after the "+before+": one that is lost before that comes back as it was"
+			p.build.Note(c)
+		}
+		return
 	default:
 		w.changes = true
 		return

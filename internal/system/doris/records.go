@@ -2,6 +2,7 @@ package doris
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +18,35 @@ import (
 
 // remembered are the annotations of a set that the status of the resource repeats. One
 // more is repeated by adding it here.
-var remembered = []string{meta.AnnotationAccepted, meta.AnnotationLastGood, meta.AnnotationFailed, meta.AnnotationConsents, meta.AnnotationTemplate}
+var remembered = []string{
+	meta.AnnotationAccepted, meta.AnnotationLastGood, meta.AnnotationFailed, meta.AnnotationConsents, meta.AnnotationTemplate,
+	meta.AnnotationRolling, meta.AnnotationBalanceStopped,
+}
+
+// patched are those of them that are written by themselves, beside what is applied: an
+// apply says them only in a set that was made with them, or they would go with it.
+var patched = []string{meta.AnnotationRolling, meta.AnnotationBalanceStopped}
+
+// carry keeps what a set was made with until it is patched away.
+func (p planner) carry(target *appsv1.StatefulSet) {
+	found := p.found[target.Name]
+	if found == nil {
+		return
+	}
+	owned, err := p.engine.Owned(found, FieldManager)
+	for _, key := range patched {
+		value := found.Annotations[key]
+		if value == "" { // somebody took it away, and the status of the resource has it
+			if set := p.world.StatefulSets[target.Name]; set != nil && set.Annotations[key] != "" {
+				target.Annotations[key] = set.Annotations[key]
+			}
+			continue
+		}
+		if err == nil && holds(owned, "metadata.annotations["+strconv.Quote(key)+"]") {
+			target.Annotations[key] = value
+		}
+	}
+}
 
 // recordsOf are the records of a set as the status has them.
 func recordsOf(set *appsv1.StatefulSet) map[string]string {

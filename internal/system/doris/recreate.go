@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -241,10 +240,8 @@ func (p planner) noteOf(w workload, larger []disk) again {
 		OwnerReferences: set.OwnerReferences, Finalizers: set.Finalizers,
 	}
 	set.Status = appsv1.StatefulSetStatus{}
-	if set.Annotations == nil {
-		set.Annotations = map[string]string{}
-	}
-	set.Annotations[meta.AnnotationConsents] = strconv.Itoa(plan.Consents(w.live) + 1)
+	// No consent is counted as used: what was consented to cannot be wanted again, since no
+	// disk becomes smaller, and other changes of the set may be approved at the same time.
 	for i := range set.Spec.VolumeClaimTemplates {
 		t := &set.Spec.VolumeClaimTemplates[i]
 		if j := slices.IndexFunc(larger, func(d disk) bool { return d.Name == t.Name }); j >= 0 {

@@ -136,7 +136,6 @@ func wentWell(t *testing.T, w *world, before map[string]string, was *appsv1.Stat
 	if diff := cmp.Diff(wanted.Spec, now.Spec); diff != "" {
 		t.Errorf("the set is another one: %s", diff)
 	}
-	wanted.Annotations[meta.AnnotationConsents] = fmt.Sprint(plan.Consents(was) + 1)
 	if diff := cmp.Diff([]any{wanted.Labels, wanted.Annotations, wanted.OwnerReferences}, []any{now.Labels, now.Annotations, now.OwnerReferences}); diff != "" {
 		t.Errorf("the set is another one: %s", diff)
 	}
@@ -331,5 +330,33 @@ func TestThePasswordOfATemplateIsNotWrittenDown(t *testing.T) {
 	withoutPasswords(owned)
 	if text := encoded(owned); strings.Contains(text, "hunter2") {
 		t.Errorf("written down: %s", text)
+	}
+}
+
+// Two sets of changes of one StatefulSet that are approved at once are both carried out,
+// though one of them has it made again.
+func TestTwoConsentsOnOneSetAreBothGood(t *testing.T) {
+	w := withDisks(t, dorisv1.PVCProvisionerStatefulSet)
+	stranger(w, "doris-be", &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "apache/doris:strange" })
+	w.grow("2Gi")
+	w.settle()
+	w.approveHeld()
+	if got := len(strings.Split(w.dc.Annotations[meta.AnnotationApprove], ",")); got != 2 {
+		t.Fatalf("%d sets are held", got)
+	}
+	for range 10 {
+		w.reconcile()
+		w.acts()
+	}
+	p := w.settle()
+	if held := p.HeldSets(); len(held) > 0 {
+		t.Errorf("still held: %+v", held)
+	}
+	set := object(w, "doris-be", &appsv1.StatefulSet{})
+	if got := set.Spec.Template.Spec.Containers[0].Image; got == "apache/doris:strange" {
+		t.Errorf("the template has %s", got)
+	}
+	if got := set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String(); got != "2Gi" {
+		t.Errorf("claims are to have %s", got)
 	}
 }

@@ -123,7 +123,7 @@ func (p planner) reportMembers(kind dorisv1.ComponentType, before, now *dorisv1.
 		now.LeavingInstances = append(now.LeavingInstances, out)
 	}
 	if kind == dorisv1.ComponentFE {
-		now.FollowerInstances = p.followersOf(set, before)
+		now.FollowerInstances, now.MasterInstance = p.followersOf(set, before), p.masterOf(set, before)
 	}
 	if !slices.Contains(backendKinds, kind) {
 		return

@@ -187,10 +187,10 @@ func resizedTo(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
 func (p planner) resizeNext(r *rolling) (busy bool) {
 	for _, name := range r.outdated() {
 		pod, set, kind := r.pods[name], r.sets[name], r.kinds[name]
-		if !resizedTo(set, pod) || p.mustGo[name] || resizeRefused(pod) {
+		wanted := sizesIn(set, string(kind))
+		if !resizedTo(set, pod) || p.mustGo[name] || resizeRefused(pod, wanted) {
 			continue
 		}
-		wanted := sizesIn(set, string(kind))
 		has := sizesOf(pod, string(kind))
 		switch {
 		case wanted == nil || has == nil:
@@ -212,6 +212,19 @@ func (p planner) resizeNext(r *rolling) (busy bool) {
 }
 
 func (p planner) resize(pod *corev1.Pod, kind dorisv1.ComponentType, wanted *corev1.ResourceRequirements) {
+	fields := sizeFields(wanted)
+	p.build.Step(plan.Change{
+		Object: plan.RefOf(pod), Path: fmt.Sprintf("spec.containers[name=%q].resources", kind), From: encoded(specSizes(pod, string(kind))), To: encoded(fields),
+		Cause: plan.CauseUser, Effect: plan.EffectResizeOrRestart, Verdict: plan.VerdictApply, Reason: meta.ReasonResizing, Message: "resized in place; replaced if its node cannot do it",
+	}, plan.Patch{
+		Object: pod, Manager: FieldManager, Subresource: "resize", Reason: "resize in place",
+		Fields: map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": string(kind), "resources": fields}}}},
+		Else:   map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationResizeRefused: encoded(fields)}}},
+	})
+}
+
+// sizeFields are sizes as a patch says them.
+func sizeFields(wanted *corev1.ResourceRequirements) map[string]any {
 	fields := map[string]any{}
 	for what, list := range map[string]corev1.ResourceList{"requests": wanted.Requests, "limits": wanted.Limits} {
 		sizes := map[string]any{}
@@ -224,14 +237,7 @@ func (p planner) resize(pod *corev1.Pod, kind dorisv1.ComponentType, wanted *cor
 			fields[what] = sizes
 		}
 	}
-	p.build.Step(plan.Change{
-		Object: plan.RefOf(pod), Path: fmt.Sprintf("spec.containers[name=%q].resources", kind), From: encoded(specSizes(pod, string(kind))), To: encoded(fields),
-		Cause: plan.CauseUser, Effect: plan.EffectResizeOrRestart, Verdict: plan.VerdictApply, Reason: meta.ReasonResizing, Message: "resized in place; replaced if its node cannot do it",
-	}, plan.Patch{
-		Object: pod, Manager: FieldManager, Subresource: "resize", Reason: "resize in place",
-		Fields: map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": string(kind), "resources": fields}}}},
-		Else:   map[string]any{"metadata": map[string]any{"annotations": map[string]any{meta.AnnotationResizeRefused: encoded(fields)}}},
-	})
+	return fields
 }
 
 // upToDate has a Pod that was resized counted as made from the newest template.
@@ -249,9 +255,11 @@ func (p planner) upToDate(pod *corev1.Pod, set *appsv1.StatefulSet) {
 }
 
 // resizeRefused tells whether the API server or the node of a Pod does not let it have
-// its new size.
-func resizeRefused(pod *corev1.Pod) bool {
-	if pod.Annotations[meta.AnnotationResizeRefused] != "" {
+// the size that is wanted now. What was refused of another one says nothing about it: the
+// Pod keeps the annotation of that until it is replaced or refused again.
+func resizeRefused(pod *corev1.Pod, wanted *corev1.ResourceRequirements) bool {
+	refused := pod.Annotations[meta.AnnotationResizeRefused]
+	if refused != "" && wanted != nil && refused == encoded(sizeFields(wanted)) {
 		return true
 	}
 	pending := conditionOf(pod, corev1.PodResizePending)

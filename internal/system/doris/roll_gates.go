@@ -224,11 +224,17 @@ func (p planner) rollOver(r rolling) {
 		sets = append(sets, p.frontends())
 	}
 	if len(sets) == 0 {
+		if len(p.later) > 0 {
+			p.progressing(p.frontends(), "replacing Pods: waiting for "+comesBack(r))
+		}
 		p.standstill()
 		return
 	}
 	p.giveBack(r, "")
 	message := p.notBack(r)
+	if len(p.later) > 0 && message == "" { // tablets stay where they are until then
+		message = "the turn of the frontends"
+	}
 	if message == "" || p.halted() {
 		message = cmp.Or(message, p.resumeBalance(r))
 	}
@@ -246,6 +252,16 @@ func (p planner) rollOver(r rolling) {
 			p.forgetRolling(set)
 		}
 	}
+}
+
+// comesBack says which Pod of a roll is not back before the frontends have their turn.
+func comesBack(r rolling) string {
+	for _, m := range rollout.InOrder(r.members) {
+		if lacks := m.Lacks(); lacks != "" {
+			return m.Name + lacks
+		}
+	}
+	return "the turn of the frontends"
 }
 
 // notBack says what of a roll without outdated Pods is not over yet.

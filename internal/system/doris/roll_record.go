@@ -105,6 +105,22 @@ func (p planner) registrationOf(kind dorisv1.ComponentType, pod *corev1.Pod, rec
 	return registration{}
 }
 
+// RankOf is when a Pod goes among those of the cluster, the lowest first, as far as the
+// status of the resource tells: of frontends observers go first, and the master last.
+func RankOf(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType, pod string) int {
+	rank, now := rankOf[kind], dc.Status.FeStatus
+	if kind != dorisv1.ComponentFE || now == nil || len(now.FollowerInstances) == 0 {
+		return rank
+	}
+	switch {
+	case pod == now.MasterInstance:
+		return rankMaster
+	case !slices.Contains(now.FollowerInstances, pod):
+		return rankObserver
+	}
+	return rankFollower
+}
+
 func rankOfFrontend(f *client.Frontend) int {
 	switch {
 	case f.IsMaster:
@@ -132,6 +148,7 @@ func (p planner) heed(r *rolling) {
 		recorded, has := r.record(m.Name)
 		said := p.registrationOf(r.kinds[m.Name], r.pods[m.Name], recorded.Member)
 		if !said.known {
+			m.Rank = RankOf(p.dc, r.kinds[m.Name], m.Name)
 			continue
 		}
 		m.Rank = said.rank

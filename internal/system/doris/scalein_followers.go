@@ -50,6 +50,22 @@ func (p planner) followersOf(set *appsv1.StatefulSet, before *dorisv1.ComponentS
 	return out
 }
 
+// masterOf is the Pod of the frontend that is the master.
+func (p planner) masterOf(set *appsv1.StatefulSet, before *dorisv1.ComponentStatus) string {
+	if db := p.world.Database; db == nil || !db.Known {
+		if before == nil {
+			return ""
+		}
+		return before.MasterInstance
+	}
+	for n := range int(*set.Spec.Replicas) {
+		if l := p.leaverOf(dorisv1.ComponentFE, set, n); l.frontend != nil && l.frontend.IsMaster {
+			return l.name
+		}
+	}
+	return ""
+}
+
 // voters are those of the members that vote.
 func (p planner) voters(kind dorisv1.ComponentType, list []leaver) []leaver {
 	if kind != dorisv1.ComponentFE {

@@ -110,6 +110,7 @@ var patterns = []pattern{
 	{regexp.MustCompile(`\bsim-\d+\b`), "NODE"},
 	{regexp.MustCompile(`("retired-\d+": )"[0-9a-f]{12}"`), `$1"TOKEN"`},
 	{regexp.MustCompile(`\bzone-\d+\b`), "ZONE"},
+	{regexp.MustCompile(`\b(ErrImagePull|ImagePullBackOff)\b`), "PULL"}, // what a node said when it was looked at
 	{regexp.MustCompile(`containerd://[0-9a-f]{64}`), "CONTAINER"},
 	// What is recorded of Secrets depends on a key that each cluster draws.
 	{regexp.MustCompile(`hmac:[0-9a-f]{16}`), "HMAC"},
