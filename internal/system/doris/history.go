@@ -118,10 +118,23 @@ func (p planner) stop(history []dorisv1.RollRecord, w workload) []dorisv1.RollRe
 
 // end notes that a roll is over.
 func (p planner) end(history []dorisv1.RollRecord, w workload) (now []dorisv1.RollRecord, ended bool) {
-	if !underWay(history) || !p.rolled(w) || slices.Contains(history[0].Changes, lostDefault) {
+	if !underWay(history) || !p.rolled(w) || p.restarting(w) || slices.Contains(history[0].Changes, lostDefault) {
 		return history, false
 	}
 	return p.ended(history, w.kind), true
+}
+
+// restarting tells whether Pods are still to go since somebody asked kubectl for it:
+// their template is the same but for that.
+func (p planner) restarting(w workload) bool {
+	recorded, _ := readAccepted(w.live)
+	asked := w.live.Spec.Template.Annotations[restartKubectl]
+	return slices.ContainsFunc(p.world.Pods[string(w.kind)], func(pod corev1.Pod) bool {
+		if stampOf(w.live) == "" {
+			return restartAsked(w.live, &pod, recorded.Restart)
+		}
+		return asked != "" && pod.Annotations[restartKubectl] != asked
+	})
 }
 
 func (p planner) ended(history []dorisv1.RollRecord, kind dorisv1.ComponentType) []dorisv1.RollRecord {

@@ -26,7 +26,8 @@ func (w *world) tellsHistory(live, set *appsv1.StatefulSet) {
 		}
 		return out
 	}
-	if _, known := readAccepted(live); !known {
+	// Where somebody took the stamp of the template away, putting it back rolls nothing.
+	if _, known := readAccepted(live); !known || stampOf(live) == "" {
 		return
 	}
 	was, is := read(live), read(set)

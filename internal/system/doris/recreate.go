@@ -140,7 +140,8 @@ func (p planner) recreates(w workload, disks []disk) (begun bool) {
 		return false
 	}
 	larger, held := p.larger(w, disks)
-	approved := len(held) > 0 && p.build.Hold(plan.Consents(w.live), held)
+	// Consents that other changes of the set used up do not count: a disk grows to a size once.
+	approved := len(held) > 0 && p.build.Hold(0, held)
 	note := p.world.OwnMaps[AgainName(p.dc.Name, w.kind)]
 	if !approved {
 		if note != nil && note.DeletionTimestamp == nil {
