@@ -178,6 +178,9 @@ func (b *Builder) update(w Want) error {
 	if len(u.applied) == 0 {
 		return nil
 	}
+	if w.Exact && b.writes(ref) {
+		return nil // what is written before it makes another version; it follows when that is seen
+	}
 	// What is held stays as it is live: the step may not go further than the
 	// changes that it carries out.
 	intent, err := b.diff.Keep(rendered, w.Live, b.manager, u.held)
@@ -192,6 +195,11 @@ func (b *Builder) update(w Want) error {
 		Reason: cmp.Or(w.Update, "update "+summary(u.said)),
 	})
 	return nil
+}
+
+// writes tells whether the plan patches an object already.
+func (b *Builder) writes(ref Ref) bool {
+	return slices.ContainsFunc(b.plan.Steps, func(s Step) bool { _, patches := s.(Patch); return patches && s.Target() == ref })
 }
 
 // update is what becomes of the differing fields of one object.

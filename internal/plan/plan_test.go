@@ -358,6 +358,45 @@ func TestBarrierEndsStepsAndNotChanges(t *testing.T) {
 	}
 }
 
+// TestExactUpdateFollowsAPatch holds that a plan does not refuse itself an update: what it
+// patches first is of another version then.
+func TestExactUpdateFollowsAPatch(t *testing.T) {
+	s := newStore(t)
+	live := s.applied(configMap("1"))
+	noted := func(b *plan.Builder) {
+		b.Step(plan.Change{Object: plan.RefOf(live), Verdict: plan.VerdictApply}, plan.Patch{Object: live, Reason: "note"})
+	}
+	for name, tc := range map[string]struct {
+		steps func(*plan.Builder)
+		want  []string
+	}{
+		"exact: in the next plan": {
+			func(b *plan.Builder) {
+				noted(b)
+				b.Want(plan.Want{Rendered: configMap("2"), Live: live, Exact: true})
+			},
+			[]string{"ConfigMap/conf :   apply", "ConfigMap/conf data.k: user none apply", "plan.Patch ConfigMap/conf: note"},
+		},
+		"any version will do: in the same": {
+			func(b *plan.Builder) {
+				noted(b)
+				b.Want(plan.Want{Rendered: configMap("2"), Live: live})
+			},
+			[]string{"ConfigMap/conf :   apply", "ConfigMap/conf data.k: user none apply", "plan.Patch ConfigMap/conf: note", "plan.Apply ConfigMap/conf: update data.k"},
+		},
+		"exact, and nothing is patched": {
+			func(b *plan.Builder) { b.Want(plan.Want{Rendered: configMap("2"), Live: live, Exact: true}) },
+			[]string{"ConfigMap/conf data.k: user none apply", "plan.Apply ConfigMap/conf: update data.k"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, lines(build(t, tc.steps))); d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
 func TestObjectBeingDeletedIsWaitedFor(t *testing.T) {
 	live := configMap("1")
 	live.DeletionTimestamp, live.ResourceVersion = &metav1.Time{Time: time.Unix(1, 0)}, "7"

@@ -16,6 +16,7 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/rollout"
 )
 
 // What was rolled is on the set, in the annotation AnnotationHistory. An entry begins
@@ -118,7 +119,7 @@ func (p planner) stop(history []dorisv1.RollRecord, w workload) []dorisv1.RollRe
 
 // end notes that a roll is over.
 func (p planner) end(history []dorisv1.RollRecord, w workload) (now []dorisv1.RollRecord, ended bool) {
-	if !underWay(history) || !p.rolled(w) || p.restarting(w) || slices.Contains(history[0].Changes, lostDefault) {
+	if !underWay(history) || !p.rolled(w) || p.restarting(w) || notedAlone(history[0]) {
 		return history, false
 	}
 	return p.ended(history, w.kind), true
@@ -176,8 +177,23 @@ func (p planner) beginning(w workload) dorisv1.RollRecord {
 	return r
 }
 
-// lostDefault is why a Pod is replaced whose template is right.
-const lostDefault = "a setting is gone from the configuration, and only a start brings its default back"
+// What a roll was that no write of ours began.
+const (
+	// lostDefault is why a Pod is replaced whose template is right.
+	lostDefault     = "a setting is gone from the configuration, and only a start brings its default back"
+	backToGood      = "back to what ran before the change that failed"
+	restartedBySet  = "kubectl rollout restart at "
+	restOfTakenOver = "the rest of a roll that was found when the cluster was taken over"
+	editedInSet     = "the Pod template, in the StatefulSet"
+)
+
+// notedAlone tells whether a roll was noted by itself, and so ends by itself: not with
+// what is applied, which knows the Pods by what was rendered alone, but when none is to
+// be replaced any more.
+func notedAlone(r dorisv1.RollRecord) bool {
+	return len(r.Changes) == 1 && (slices.Contains([]string{lostDefault, backToGood, restOfTakenOver, editedInSet}, r.Changes[0]) ||
+		strings.HasPrefix(r.Changes[0], restartedBySet))
+}
 
 // noteHistory notes a roll that no write of ours began, before the first Pod of it goes.
 // It tells what is still to come.
@@ -194,18 +210,18 @@ func (p planner) noteHistory(r rolling, name string) (first string) {
 	}
 	one := dorisv1.RollRecord{
 		Component: kind, Began: *p.second(), Outcome: dorisv1.RollUnderWay, Cause: string(plan.CauseDrift), Effect: string(plan.EffectRestartPod),
-		Changes: []string{"the Pod template, in the StatefulSet"},
+		Changes: []string{editedInSet},
 	}
 	restarted := set.Spec.Template.Annotations[restartKubectl]
 	switch {
 	case p.mustGo[name]:
 		one.Cause, one.Changes = string(plan.CauseConfig), []string{lostDefault}
 	case len(history) > 0 && history[0].Outcome == dorisv1.RollStopped:
-		one.Cause, one.Changes = string(plan.CauseUser), []string{"back to what ran before the change that failed"}
+		one.Cause, one.Changes = string(plan.CauseUser), []string{backToGood}
 	case restarted != "" && pod.Annotations[restartKubectl] != restarted:
-		one.Cause, one.Changes = string(plan.CauseUser), []string{"kubectl rollout restart at " + restarted}
+		one.Cause, one.Changes = string(plan.CauseUser), []string{restartedBySet + restarted}
 	case set.Annotations[meta.AnnotationRoll] == set.Status.UpdateRevision:
-		one.Cause, one.Changes = string(plan.CauseRevision), []string{"the rest of a roll that was found when the cluster was taken over"}
+		one.Cause, one.Changes = string(plan.CauseRevision), []string{restOfTakenOver}
 	}
 	p.writeHistory(set, p.begin(history, one), "a roll begins")
 	return waits
@@ -223,14 +239,14 @@ func (p planner) endHistory(w workload) {
 	}
 }
 
-// endStarts ends rolls of Pods whose templates had been right before.
-func (p planner) endStarts(r rolling) {
+// endNoted ends rolls that were noted by themselves.
+func (p planner) endNoted(r rolling) {
 	for _, kind := range rendered {
 		set, history := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)], p.historyOf(kind)
-		if set == nil || r.busy[set.Name] || !underWay(history) || !slices.Contains(history[0].Changes, lostDefault) {
+		if set == nil || r.busy[set.Name] || !underWay(history) || !notedAlone(history[0]) || len(p.world.Pods[string(kind)]) < int(ptr.Deref(set.Spec.Replicas, 1)) {
 			continue
 		}
-		if pods := p.world.Pods[string(kind)]; len(pods) >= int(ptr.Deref(set.Spec.Replicas, 1)) && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(&pod) }) {
+		if !slices.ContainsFunc(r.members, func(m rollout.Member) bool { return m.Group == string(kind) && (m.Outdated || !m.Ready || m.Leaving) }) {
 			p.writeHistory(set, p.ended(history, kind), "a roll is over")
 		}
 	}

@@ -160,9 +160,9 @@ func (r *rolling) outdated() []string {
 
 func (p planner) replaceNext(r rolling) {
 	p.heed(&r)
+	p.endNoted(r)
 	outdated := r.outdated()
 	if len(outdated) == 0 {
-		p.endStarts(r)
 		p.rollOver(r)
 		return
 	}

@@ -256,6 +256,9 @@ func (p planner) rollOver(r rolling) {
 
 // comesBack says which Pod of a roll is not back before the frontends have their turn.
 func comesBack(r rolling) string {
+	if len(r.members) < r.size {
+		return "missing Pods"
+	}
 	for _, m := range rollout.InOrder(r.members) {
 		if lacks := m.Lacks(); lacks != "" {
 			return m.Name + lacks
