@@ -23,8 +23,10 @@ func TestHistoryIsPrinted(t *testing.T) {
 	dc := &dorisv1.DorisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "analytics", Name: "doris"}}
 	dc.Status.History = []dorisv1.RollRecord{
 		{Component: "be", Began: at(90), Outcome: dorisv1.RollUnderWay, Cause: "user", Effect: "resize, else restart-pod", By: []string{"kubectl-edit"}, Changes: []string{"beSpec.limits.memory: 4Gi -> 8Gi"}},
-		{Component: "be", Began: at(60), Ended: new(at(62)), Outcome: dorisv1.RollStopped, Cause: "user", Effect: "restart-pod", By: []string{"argocd-controller"}, Pods: 3,
-			Changes: []string{"beSpec.image: apache/doris:be-2.1.8 -> apache/doris:be-broken", "beSpec.envVars"}, Message: "doris-be-2 did not come up (be: ImagePullBackOff)"},
+		{
+			Component: "be", Began: at(60), Ended: new(at(62)), Outcome: dorisv1.RollStopped, Cause: "user", Effect: "restart-pod", By: []string{"argocd-controller"}, Pods: 3,
+			Changes: []string{"beSpec.image: apache/doris:be-2.1.8 -> apache/doris:be-broken", "beSpec.envVars"}, Message: "doris-be-2 did not come up (be: ImagePullBackOff)",
+		},
 		{Component: "fe", Began: at(0), Ended: new(at(7)), Outcome: dorisv1.RollDone, Cause: "revision", Effect: "restart-pod", By: []string{"kubectl-fairlead (approved)"}, Pods: 3, Changes: []string{"rendering 0 -> 1"}},
 	}
 	for _, tc := range []struct {
