@@ -65,6 +65,8 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	t.Run("killing the operator restarts nothing", func(t *testing.T) { operatorKilled(ctx, t, d) })
 	t.Run("a setting is changed without a restart and outlives one", func(t *testing.T) { settingOutlivesContainer(ctx, t, d) })
 	t.Run("another version under queries, none of which fails", func(t *testing.T) { upgradedUnderQueries(ctx, t, d) })
+	t.Run("a bad image stops at one Pod, and mended it goes on by itself", func(t *testing.T) { badImageStopsAtOnePod(ctx, t, d) })
+	t.Run("more memory without a restart", func(t *testing.T) { memoryWithoutRestart(ctx, t, d) })
 	t.Run("backends come and go without a lost row", func(t *testing.T) { backendsComeAndGo(ctx, t, d) })
 	t.Run("observers come and go", func(t *testing.T) { observersComeAndGo(ctx, t, d) })
 }

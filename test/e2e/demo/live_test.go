@@ -98,7 +98,7 @@ func (l live) inSync(ctx context.Context) bool {
 
 func (l live) await(ctx context.Context, what string, ok func() bool) {
 	l.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(500 * time.Millisecond) {
+	for deadline := time.Now().Add(8 * time.Minute); !ok(); time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			conditions, _ := l.Kubectl(ctx, "get", "dcr", demo.Name, "-n", demo.Namespace, "-o", "jsonpath={.status.conditions}")
 			pods, _ := l.Kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-o", "wide")

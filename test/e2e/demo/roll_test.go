@@ -22,6 +22,7 @@ const stream = `ok=0; bad=0; rm -f /tmp/stop /tmp/said
 while [ ! -e /tmp/stop ]; do
   said=$(mysql -h 127.0.0.1 -P 9030 -uroot --batch --skip-column-names -e 'SELECT COUNT(*) FROM demo.ships' 2>&1)
   if [ "$said" = "$1" ]; then ok=$((ok+1)); else bad=$((bad+1)); echo "$said" >> /tmp/said; fi
+  sleep 0.05
 done
 echo "$ok $bad"; head -c 2000 /tmp/said 2>/dev/null; true`
 
@@ -75,7 +76,15 @@ func upgradedUnderQueries(ctx context.Context, t *testing.T, d *demo.Demo) {
 	if master == "" || master == demo.Name+"-fe-0" {
 		t.Fatalf("the master is %q", master)
 	}
+	broke := l.watchSessions(ctx)
 	l.image(ctx, "feSpec", "fe")
+	said = broke()
+	t.Logf("how often a session on each frontend broke while all were replaced:\n%s", said)
+	for n := range 3 {
+		if host := fmt.Sprintf("%s-fe-%d.%s-fe-internal 1\n", demo.Name, n, demo.Name); !strings.Contains(said+"\n", host) {
+			t.Errorf("want %q", host)
+		}
+	}
 	started := strings.Fields(l.kubectl(ctx, "get", "pods", "-n", demo.Namespace, "-l", "app.kubernetes.io/component=fe",
 		"--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[*].metadata.name}"))
 	if len(started) == 0 || started[len(started)-1] != master {
