@@ -235,7 +235,8 @@ func (sc *scene) tell(ctx context.Context, r run, out *outcome) (before map[stri
 			out.sayf(checkRun, "set-up: %v", err)
 			return nil, false
 		}
-		if missing := sc.await(ctx, r, settledCluster); missing != "" {
+		// No fault happens here: less patience is for what a fault or a bug spoils.
+		if missing := sc.await(ctx, run{tale: r.tale}, settledCluster); missing != "" {
 			out.sayf(checkRun, "set-up did not settle: %s", missing)
 			return nil, false
 		}
