@@ -67,8 +67,12 @@ func (l *Ledger) Prepare(engine *diff.Engine, owner client.Object, step plan.App
 		Body: body, Kind: intent.GroupVersionKind(), Step: step,
 		owner: client.ObjectKeyFromObject(owner), intent: sha256.Sum256(body),
 	}
-	if step.Exact && step.Live != "" { // no part of what is meant: the digest is without it
+	exact := step.Exact && step.Live != ""
+	if exact {
 		intent.SetResourceVersion(step.Live)
+	}
+	intent.SetUID(step.UID)
+	if exact || step.UID != "" { // no part of what is meant: the digest is without them
 		if r.Body, err = json.Marshal(intent.Object); err != nil {
 			return Request{}, fmt.Errorf("encoding %s: %w", step.Target(), err)
 		}
@@ -98,13 +102,23 @@ func (w *Writer) Apply(ctx context.Context, owner client.Object, step plan.Apply
 	result.SetNamespace(step.Object.GetNamespace())
 	patch := client.RawPatch(types.ApplyPatchType, r.Body)
 	if err := w.client.Patch(ctx, result, patch, client.FieldOwner(step.Manager), client.ForceOwnership); err != nil {
-		return true, fmt.Errorf("applying %s: %w", step.Target(), err)
+		return true, fmt.Errorf("applying %s: %w", step.Target(), conflictOfUIDs(err, r.Kind, result.GetName()))
 	}
 	w.ledger.Done(r, result.GetResourceVersion())
 	if step.Live == "" {
 		return true, nil // who looks for it by name waits by itself; lists may lack it for a moment
 	}
 	return true, w.settle(ctx, r.Kind, client.ObjectKeyFromObject(result))
+}
+
+// conflictOfUIDs turns the refusal of an apply to another object of that name into the
+// conflict that it is: the API server calls it an immutable field that differs.
+func conflictOfUIDs(err error, gvk schema.GroupVersionKind, name string) error {
+	cause, is := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	if !is || !apierrors.IsInvalid(err) || cause.Field != "metadata.uid" {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name, err)
 }
 
 // settle waits until the cache has seen the write of an object, so that lists
@@ -148,6 +162,26 @@ func (w *Writer) checkAbsent(ctx context.Context, owner client.Object, step plan
 		return fmt.Errorf("looking for %s: %w", step.Target(), err)
 	}
 	return CheckOwner(owner, m)
+}
+
+// Alive tells whether the owner is there and stays: whether the API server, not a
+// cache, has the very object and nobody deleted it. What is made for an owner that
+// goes would only be removed again.
+func (w *Writer) Alive(ctx context.Context, owner client.Object) (bool, error) {
+	gvk, err := w.client.GroupVersionKindFor(owner)
+	if err != nil {
+		return false, fmt.Errorf("looking whether the owner is there: %w", err)
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(gvk)
+	err = w.live.Get(ctx, client.ObjectKeyFromObject(owner), m)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking whether %s is there: %w", plan.RefOf(owner), err)
+	}
+	return m.GetUID() == owner.GetUID() && m.GetDeletionTimestamp().IsZero(), nil
 }
 
 // CheckOwner returns a *ForeignObjectError unless the object belongs to owner.

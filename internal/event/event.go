@@ -98,4 +98,10 @@ func Stalled(reason, message string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Action: "Reconcile", Message: bounded(message)}
 }
 
+// NotReported tells that the status, which should say how things are, could not be
+// written for good: what it says is old.
+func NotReported(err error) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: "NotReported", Action: "Report", Message: bounded("what the status says is old: " + err.Error())}
+}
+
 func about(o plan.Ref, why string) string { return fmt.Sprintf("%s: %s", o, why) }

@@ -31,6 +31,13 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		if _, waits := step.(plan.Wait); waits {
 			return wrote
 		}
+		if err := r.checkAlive(ctx, rn, step); err != nil {
+			rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: err}
+			return false
+		}
+		if rn.gone {
+			return false
+		}
 		did, err := r.step(ctx, rn, step)
 		if did {
 			rn.writes++
@@ -60,6 +67,30 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		}
 	}
 	return wrote
+}
+
+// checkAlive asks the API server, once in a reconcile and before the first object is
+// made, whether the custom resource is still there. A cache may be behind: an
+// operator that started while the resource went, or saw its objects go before it saw
+// the resource go, would make them once more.
+func (r *Reconciler[O, W]) checkAlive(ctx context.Context, rn *run[O, W], step plan.Step) error {
+	if rn.alive || !makes(step) {
+		return nil
+	}
+	alive, err := r.Writer.Alive(ctx, rn.obj)
+	rn.alive, rn.gone = alive, err == nil && !alive
+	return err
+}
+
+// makes tells whether a step makes an object.
+func makes(step plan.Step) bool {
+	switch s := step.(type) {
+	case plan.Apply:
+		return s.Live == ""
+	case plan.Create:
+		return true
+	}
+	return false
 }
 
 // failed is what is said of a step that failed, in the words of the custom

@@ -78,6 +78,8 @@ type Wakeable interface {
 
 // Writer carries out what was planned; *apply.Writer is the real one.
 type Writer interface { //nolint:interfacebloat // one method for each kind of write
+	// Alive tells whether the owner is there and stays, by the API server.
+	Alive(ctx context.Context, owner client.Object) (bool, error)
 	// Apply and Status tell whether a request was made.
 	Apply(ctx context.Context, owner client.Object, step plan.Apply) (bool, error)
 	Create(ctx context.Context, owner client.Object, step plan.Create) error
@@ -145,10 +147,13 @@ type run[O Object, W any] struct {
 	failure           *status.Failure
 	// retry is when a step that was contested, or refused apart, is due again; zero
 	// when there is none. apart is the failure of the latter.
-	retry  time.Duration
-	apart  *status.Failure
-	done   []event.Event
-	writes int
+	retry time.Duration
+	apart *status.Failure
+	// alive and gone are what the API server said of obj before the first object
+	// was made for it.
+	alive, gone bool
+	done        []event.Event
+	writes      int
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -176,6 +181,10 @@ func (r *Reconciler[O, W]) Reconcile(ctx context.Context, req reconcile.Request)
 	start := r.Now()
 	rn := &run[O, W]{obj: obj}
 	r.passes(ctx, req.NamespacedName, rn)
+	if rn.gone { // its deletion is still to be seen
+		r.forget(req)
+		return reconcile.Result{}, nil
+	}
 	err := r.report(ctx, rn)
 	r.log(ctx, rn, start)
 	r.metrics.reconciled(rn.outcome(), r.Now().Sub(start))

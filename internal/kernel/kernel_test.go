@@ -59,6 +59,9 @@ type double struct {
 	did     []string
 	events  []event.Event
 	now     time.Time
+	// gone is what the API server says of the custom resource, and asked how often.
+	gone  bool
+	asked int
 }
 
 func newDouble(plans ...plan.Plan) *double {
@@ -99,6 +102,11 @@ func (d *double) Plan(*thing, int, time.Time) (plan.Plan, error) {
 func (d *double) Execute(context.Context, int, plan.Operation) error     { return d.note("call") }
 func (d *double) Report(*thing, int, plan.Plan, time.Time) status.Health { return d.health }
 func (d *double) Delete(context.Context, plan.Delete) error              { return d.note("delete") }
+
+func (d *double) Alive(context.Context, client.Object) (bool, error) {
+	d.asked++
+	return !d.gone, d.fail["alive"]
+}
 
 func (d *double) Patch(context.Context, plan.Patch) error { return d.note("patch") }
 
@@ -236,6 +244,10 @@ func TestReconcile(t *testing.T) {
 			did: []string{"call", "delete", "status"}, events: []string{"Deleted"}, after: 7 * time.Second, ready: "False Waiting for it",
 		},
 		{name: "events of conditions follow the write", double: newDouble(), fail: map[string]error{"status": errors.New("no")}, did: []string{"status"}, after: -1},
+		{
+			name: "status that may not be written is told by an event", double: newDouble(), fail: map[string]error{"status": apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "n", errors.New("no"))},
+			did: []string{"status"}, events: []string{"NotReported"}, after: -1,
+		},
 		{name: "conflict of the status is silent", double: newDouble(), fail: map[string]error{"status": conflict}, did: []string{"status"}, after: 20 * time.Millisecond},
 		{
 			name: "plan that never settles rests", double: newDouble(steps(applyIt)), did: append(slices.Repeat([]string{"apply"}, maxPasses), "status"),
@@ -299,6 +311,40 @@ func TestObjectThatIsGoneOrGoingIsForgottenAndNotWrittenTo(t *testing.T) {
 			// By the writer and by the system, which the double both is.
 			if d := cmp.Diff([]string{"forget", "forget"}, d.did); d != "" {
 				t.Errorf("did (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A cache may show a custom resource that is gone: nothing is made for it, and nothing
+// is said of it.
+func TestNothingIsMadeForAnObjectThatIsGone(t *testing.T) {
+	created := plan.Create{Object: target, Reason: "create it"}
+	for _, tc := range []struct {
+		name  string
+		steps []plan.Step
+		gone  bool
+		fail  error
+		did   []string
+		asked int
+	}{
+		{name: "apply of a new object", steps: []plan.Step{applyIt, createIt}, gone: true, did: []string{"apply", "forget"}, asked: 1},
+		{name: "create", steps: []plan.Step{applyIt, created}, gone: true, did: []string{"apply", "forget"}, asked: 1},
+		{name: "delete needs no asking", steps: []plan.Step{applyIt, deleteIt}, gone: true, did: []string{"apply", "delete", "status"}},
+		{name: "once for all that is made", steps: []plan.Step{applyIt, created, createIt}, did: []string{"apply", "create", "apply", "status"}, asked: 1},
+		{name: "an answer that fails", steps: []plan.Step{applyIt, created}, fail: errors.New("no answer"), did: []string{"apply", "status"}, asked: 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := newDouble(steps(tc.steps...), plan.Plan{})
+			d.gone, d.fail["alive"] = tc.gone, tc.fail
+			if _, err := d.reconciler().Reconcile(t.Context(), request); (err != nil) != (tc.fail != nil) {
+				t.Errorf("error = %v", err)
+			}
+			if diff := cmp.Diff(tc.did, d.did); diff != "" {
+				t.Errorf("did (-want +got):\n%s", diff)
+			}
+			if d.asked != tc.asked {
+				t.Errorf("asked %d times, want %d", d.asked, tc.asked)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/apply"
 	"github.com/fairlead-dev/fairlead/internal/event"
 	"github.com/fairlead-dev/fairlead/internal/status"
 )
@@ -46,6 +47,9 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 		r.metrics.wrote("status")
 	}
 	if err != nil {
+		if apply.Permanent(err) {
+			r.Emit(rn.obj, event.NotReported(err))
+		}
 		return err
 	}
 	for _, e := range transitions(rn.obj.GetConditions(), after) {

@@ -191,7 +191,7 @@ func (b *Builder) update(w Want) error {
 		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(Consents(w.Live)+1))
 	}
 	b.plan.Steps = append(b.plan.Steps, Apply{
-		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), Exact: w.Exact,
+		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), UID: w.Live.GetUID(), Exact: w.Exact,
 		Reason: cmp.Or(w.Update, "update "+summary(u.said)),
 	})
 	return nil

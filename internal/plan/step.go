@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead-dev/fairlead/internal/diff"
@@ -27,6 +28,9 @@ type Apply struct {
 	// Live is the resource version that the decision was made on; empty when
 	// the object is to be created.
 	Live string
+	// UID is that of the object that the decision was made on: the apply is refused
+	// with a conflict when it is gone, which else would make it anew.
+	UID types.UID
 	// Exact has the apply refused when the object is not of the version Live any
 	// more: it also says what was observed rather than chosen, which would undo what
 	// somebody else wrote in between.

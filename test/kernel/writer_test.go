@@ -212,3 +212,80 @@ func TestAnApplyUndoesNoScalingInBetween(t *testing.T) {
 		t.Errorf("%d replicas of %s", *now.Spec.Replicas, now.Spec.Template.Spec.Containers[0].Image)
 	}
 }
+
+// An apply to an object that is gone by now would make it anew, for an owner that may
+// be going itself.
+func TestApplyMakesNothingAnewThatIsGone(t *testing.T) {
+	s := newStage(t)
+	w, _ := s.writer()
+	owner := s.make("t", toy.Spec{})
+	wanted := func(value string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "gone", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: toy.GroupVersion.String(), Kind: toy.Kind, Name: owner.Name, UID: owner.UID},
+			}},
+			Data: map[string]string{"k": value},
+		}
+	}
+	_, err := w.Apply(t.Context(), owner, plan.Apply{Object: wanted("1"), Manager: toy.Manager})
+	s.ok(err)
+	was := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: s.namespace, Name: "gone"}
+	s.ok(s.Get(t.Context(), key, was))
+	step := plan.Apply{Object: wanted("2"), Manager: toy.Manager, Live: was.ResourceVersion, UID: was.UID}
+	s.ok(s.Delete(t.Context(), was))
+	if _, err := w.Apply(t.Context(), owner, step); !apierrors.IsConflict(err) {
+		t.Errorf("an apply to what is gone: %v, want a conflict", err)
+	}
+	if err := s.Get(t.Context(), key, was); !apierrors.IsNotFound(err) {
+		t.Errorf("it is there again: %v", err)
+	}
+	s.ok(s.Create(t.Context(), wanted("somebody's")))
+	if _, err := w.Apply(t.Context(), owner, step); !apierrors.IsConflict(err) {
+		t.Errorf("an apply to another object of that name: %v, want a conflict", err)
+	}
+}
+
+func TestAlive(t *testing.T) {
+	s := newStage(t)
+	w, _ := s.writer()
+	owner := s.make("t", toy.Spec{})
+	owner.Finalizers = []string{"fairlead.dev/test"}
+	s.eventually("a finalizer to be put on", func() error {
+		now := &toy.Toy{}
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(owner), now); err != nil {
+			return err
+		}
+		now.Finalizers = owner.Finalizers
+		return s.Update(t.Context(), now)
+	})
+	says := func(what string, want bool) {
+		t.Helper()
+		if alive, err := w.Alive(t.Context(), owner); err != nil || alive != want {
+			t.Errorf("%s: alive is %t, %v; want %t", what, alive, err, want)
+		}
+	}
+	says("there", true)
+	other := copied(owner)
+	other.UID = "another"
+	if alive, err := w.Alive(t.Context(), other); err != nil || alive {
+		t.Errorf("another of that name: alive is %t, %v", alive, err)
+	}
+	s.ok(s.Delete(t.Context(), copied(owner)))
+	says("going", false)
+	s.eventually("the finalizer to be taken off", func() error {
+		now := copied(owner)
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(owner), now); err != nil {
+			return err
+		}
+		now.Finalizers = nil
+		return s.Update(t.Context(), now)
+	})
+	says("gone", false)
+}
+
+func copied(t *toy.Toy) *toy.Toy {
+	c := *t
+	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	return &c
+}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,16 @@ func (w *writer[O, W]) attempt(verb string, kind schema.GroupVersionKind, do fun
 	return err
 }
 
+// Alive implements kernel.Writer.
+func (w *writer[O, W]) Alive(_ context.Context, owner client.Object) (bool, error) {
+	key, err := w.r.Cluster.key(owner)
+	if err != nil {
+		return false, err
+	}
+	now := w.r.Cluster.Now().Get(key)
+	return now != nil && now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp().IsZero(), nil
+}
+
 // Apply implements kernel.Writer.
 func (w *writer[O, W]) Apply(_ context.Context, owner client.Object, step plan.Apply) (bool, error) {
 	request, err := w.ledger.Prepare(w.r.Engine, owner, step)
@@ -83,6 +94,9 @@ func (w *writer[O, W]) Apply(_ context.Context, owner client.Object, step plan.A
 			if err := apply.CheckOwner(owner, before); err != nil {
 				return err
 			}
+		}
+		if step.UID != "" && (before == nil || before.GetUID() != step.UID) {
+			return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind.Kind}, key.Name, errors.New("the object is gone"))
 		}
 		intent, err := w.r.Engine.Intent(step.Object)
 		if err != nil {

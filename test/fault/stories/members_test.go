@@ -231,9 +231,6 @@ func TestMembersKilled(t *testing.T) {
 	}
 	for _, story := range memberTales() {
 		t.Run(story.name, func(t *testing.T) {
-			if story.name == deletedInScaleIn.name && !all() {
-				t.Skip("a known fault, which FAIRLEAD_FAULT=all shows: an operator that is started while the resource goes may make its objects once more, and the garbage collector takes them again")
-			}
 			reference := s.undisturbed(t, story)
 			at := some[story.name]
 			switch {
