@@ -46,7 +46,7 @@ func defaultDir() string {
 
 const intro = `This brings up, on this machine and for as long as you like:
   - a Kubernetes cluster with one real node (containerd, kubelet), in a network of its own
-  - the operator, installed from config/install/fairlead.yaml
+  - the operator, installed with its chart, charts/fairlead, by Helm
   - a Doris cluster of three frontends and three backends, from examples/doriscluster.yaml
 
 Doris itself is played by a stand-in (docs/dorissim.md), as no image registry is used.
@@ -78,7 +78,9 @@ func up(ctx context.Context, dir string) error {
 		return err
 	}
 	images := make(chan error, 1)
-	go func() { images <- demo.BuildImages(ctx, root, d.Images, os.Stdout) }()
+	go func() {
+		images <- errors.Join(demo.BuildImages(ctx, root, d.Images, os.Stdout), demo.BuildHelm(ctx, root, d.Images, os.Stdout))
+	}()
 	d.Sayf("starting Kubernetes (its log: %s)", filepath.Join(dir, "cluster", "logs"))
 	d.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: cluster.Real, Log: os.Stdout})
 	if imagesErr := <-images; imagesErr != nil {
@@ -132,6 +134,8 @@ What to try next, in this directory:
   kubectl get dcr,pods,pvc -n analytics
   kubectl describe dcr doris -n analytics
   go run ./cmd/kubectl-fairlead status doris -n analytics
+  go run ./cmd/kubectl-fairlead explain operator            # its options, and where they come from
+  %[1]s/images/helm upgrade fairlead charts/fairlead -n fairlead-system --reuse-values --set logging.level=debug
   sed 's/memory: 256Mi/memory: 300Mi/' examples/doriscluster.yaml \
     | go run ./cmd/kubectl-fairlead plan -n analytics -f -    # what an edit would do
   make demo-down                                            # remove it all

@@ -1,6 +1,6 @@
 // Package demo is the story that `make demo` tells and that the end-to-end test
-// checks: a cluster with a real node, the operator in it under its own install
-// manifest, a DorisCluster, a query, and rows that outlive the Pod they were
+// checks: a cluster with a real node, the operator in it under its own chart, a
+// DorisCluster, a query, and rows that outlive the Pod they were
 // written through.
 //
 // Doris itself is played by dorissim, a test double.
@@ -78,12 +78,12 @@ func goTool(ctx context.Context, root string, out io.Writer, args ...string) err
 	return nil
 }
 
-// Install loads the images into the node and installs the operator.
+// Install loads the images into the node and installs the operator with its chart.
 func (d *Demo) Install(ctx context.Context) error {
 	if err := d.LoadImages(ctx); err != nil {
 		return err
 	}
-	return d.InstallOperator(ctx)
+	return d.InstallChart(ctx)
 }
 
 // LoadImages loads the images into the node.
@@ -101,12 +101,18 @@ func (d *Demo) LoadImages(ctx context.Context) error {
 	return nil
 }
 
-// InstallOperator installs the operator, whose image the node has.
+// InstallOperator installs the operator, whose image the node has, with the install
+// manifest.
 func (d *Demo) InstallOperator(ctx context.Context) error {
 	d.Sayf("installing the operator: kubectl apply -f config/install/fairlead.yaml")
 	if _, err := d.Kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(d.Root, "config/install/fairlead.yaml")); err != nil {
 		return err
 	}
+	return d.awaitOperator(ctx)
+}
+
+// awaitOperator waits until the operator is available.
+func (d *Demo) awaitOperator(ctx context.Context) error {
 	_, err := d.Kubectl(ctx, "-n", "fairlead-system", "rollout", "status", "deployment/fairlead", "--timeout=180s")
 	if err != nil {
 		return fmt.Errorf("the operator does not become available: %w\n%s", err, d.Diagnosis(ctx, "fairlead-system"))

@@ -37,6 +37,9 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	if err := demo.BuildImages(ctx, root, d.Images, logged{t}); err != nil {
 		t.Fatal(err)
 	}
+	if err := demo.BuildHelm(ctx, root, d.Images, logged{t}); err != nil {
+		t.Fatal(err)
+	}
 	d.Cluster, err = cluster.Up(ctx, cluster.Options{Nodes: cluster.Real, Log: logged{t}, DieWithParent: true})
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +72,8 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	t.Run("more memory without a restart", func(t *testing.T) { memoryWithoutRestart(ctx, t, d) })
 	t.Run("backends come and go without a lost row", func(t *testing.T) { backendsComeAndGo(ctx, t, d) })
 	t.Run("observers come and go", func(t *testing.T) { observersComeAndGo(ctx, t, d) })
+	// The last one: it uninstalls the operator, and installs it anew.
+	t.Run("the chart is upgraded, fails over and goes, and the database does not notice", func(t *testing.T) { chartUnderARunningCluster(ctx, t, d) })
 }
 
 func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
