@@ -21,6 +21,11 @@ const (
 	// until the annotation is gone.
 	AnnotationRelease = Prefix + "release"
 
+	// AnnotationDeletionProtection on a custom resource or claim, with any value but
+	// "false", has the API server refuse to delete it. The policy of config/admission
+	// reads it; the operator does not.
+	AnnotationDeletionProtection = Prefix + "deletion-protection"
+
 	// AnnotationFoundNewCluster with the value "true" on the Pod of the first
 	// member lets it found a new, empty cluster although this one has been up
 	// before. It goes away with the Pod.

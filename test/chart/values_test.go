@@ -47,6 +47,7 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 		"logging.level":                             {"logging: {level: warn}", config, "logLevel: warn"},
 		"workers":                                   {"workers: 3", config, "workers: 3"},
 		"dialVia":                                   {"dialVia: 'socks5://p:1080'", config, "dialVia: socks5://p:1080"},
+		"deletionProtection.install":                {"deletionProtection: {install: false}", "deletion-protection.yaml", ""},
 		"defaultConfiguration.create":               {"defaultConfiguration: {create: false}", config, ""},
 		"defaultConfiguration.append":               {"defaultConfiguration: {append: false, options: {workers: 3}}", config, "kind: OperatorConfiguration\n    workers: 3\n"},
 		"defaultConfiguration.options":              {"logging: {level: warn}\ndefaultConfiguration: {options: {workers: 3}}", config, "logLevel: warn\n    workers: 3\n"},

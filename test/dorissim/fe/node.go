@@ -81,6 +81,7 @@ type Node struct {
 	sql     *mysqlwire.Server
 	connID  atomic.Uint32
 	seen    reports
+	making  atomic.Int32 // how many tables are being made
 
 	mu        sync.Mutex
 	values    conf.Values

@@ -236,10 +236,13 @@ func (n *Node) dropDrained(ctx context.Context, state *meta.State) {
 type orphan struct{ backend, tablet int64 }
 
 // orphanRounds is how many rounds a reported replica may be unknown to the metadata before it is dropped; one that is
-// just being made is unknown for a moment.
+// just being copied is unknown for a moment.
 const orphanRounds = 30
 
 func (n *Node) dropOrphans(ctx context.Context, state *meta.State, seen map[orphan]int) {
+	if n.making.Load() > 0 { // backends report replicas that the metadata is still to be told of
+		return
+	}
 	known := map[int64]*meta.Tablet{}
 	for _, p := range state.Tablets() {
 		known[p.Tablet.ID] = p.Tablet

@@ -141,6 +141,8 @@ func (s *session) createTable(st sqlparse.CreateTable) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.node.making.Add(1)
+	defer s.node.making.Add(-1)
 	var t *meta.Table
 	existed := false
 	_, err = s.propose(func(state *meta.State) error {
