@@ -31,13 +31,6 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 		if _, waits := step.(plan.Wait); waits {
 			return wrote
 		}
-		if err := r.checkAlive(ctx, rn, step); err != nil {
-			rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: err}
-			return false
-		}
-		if rn.gone {
-			return false
-		}
 		did, err := r.step(ctx, rn, step)
 		if did {
 			rn.writes++
@@ -69,16 +62,22 @@ func (r *Reconciler[O, W]) execute(ctx context.Context, rn *run[O, W]) bool {
 	return wrote
 }
 
+// errGone ends a reconcile of which nothing is told.
+var errGone = errors.New("the custom resource is gone")
+
 // checkAlive asks the API server, once in a reconcile and before the first object is
 // made, whether the custom resource is still there. A cache may be behind: an
 // operator that started while the resource went, or saw its objects go before it saw
-// the resource go, would make them once more.
+// the resource go, would make them once more. The error is errGone if it is not there.
 func (r *Reconciler[O, W]) checkAlive(ctx context.Context, rn *run[O, W], step plan.Step) error {
 	if rn.alive || !makes(step) {
 		return nil
 	}
 	alive, err := r.Writer.Alive(ctx, rn.obj)
 	rn.alive, rn.gone = alive, err == nil && !alive
+	if rn.gone {
+		return errGone
+	}
 	return err
 }
 
@@ -142,6 +141,9 @@ func (rn *run[O, W]) contested(err *apply.ContestedError) {
 }
 
 func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.Step) (did bool, err error) {
+	if err := r.checkAlive(ctx, rn, step); err != nil {
+		return false, err
+	}
 	did = true
 	var ev event.Event
 	var verb string

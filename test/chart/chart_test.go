@@ -193,3 +193,36 @@ func TestFlagsOfTheChartAreOptions(t *testing.T) {
 		}
 	}
 }
+
+// The policy that protects from deletion is made where the API server knows its kind,
+// and where the installer may make what lies outside of namespaces.
+func TestDeletionProtectionWhereItCanBe(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, values string
+		minor        int
+		want         int
+	}{
+		{"all namespaces", "{}", 30, 2},
+		{"an older Kubernetes", "{}", 29, 0},
+		{"some namespaces", "watchNamespaces: [a]", 36, 2},
+		{"an installer of namespaces", "watchNamespaces: [a]\nrbac: {clusterScoped: false}", 36, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := renderFor(t, tc.minor, load(t), tc.values, install("fairlead", "fairlead-system"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, o := range r.objects {
+				if strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
+					n++
+				}
+			}
+			if n != tc.want {
+				t.Errorf("%d objects of the policy, want %d", n, tc.want)
+			}
+		})
+	}
+}

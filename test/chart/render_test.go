@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,8 +69,14 @@ func install(name, namespace string) common.ReleaseOptions {
 	return common.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
 }
 
-// render runs the engine as Helm does, without a cluster.
+// render runs the engine as Helm does, without a cluster, for a new Kubernetes.
 func render(t testing.TB, c *v2.Chart, values string, options common.ReleaseOptions) (*release, error) {
+	t.Helper()
+	return renderFor(t, 36, c, values, options)
+}
+
+// renderFor renders for a minor version of Kubernetes.
+func renderFor(t testing.TB, minor int, c *v2.Chart, values string, options common.ReleaseOptions) (*release, error) {
 	t.Helper()
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
@@ -78,7 +85,9 @@ func render(t testing.TB, c *v2.Chart, values string, options common.ReleaseOpti
 	if given == nil {
 		given = map[string]any{}
 	}
-	all, err := util.ToRenderValues(c, given, options, common.DefaultCapabilities.Copy())
+	can := common.DefaultCapabilities.Copy()
+	can.KubeVersion = common.KubeVersion{Version: fmt.Sprintf("v1.%d.0", minor), Major: "1", Minor: strconv.Itoa(minor)}
+	all, err := util.ToRenderValues(c, given, options, can)
 	if err != nil {
 		return nil, err
 	}

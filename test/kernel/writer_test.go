@@ -286,6 +286,6 @@ func TestAlive(t *testing.T) {
 
 func copied(t *toy.Toy) *toy.Toy {
 	c := *t
-	t.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	t.DeepCopyInto(&c.ObjectMeta)
 	return &c
 }

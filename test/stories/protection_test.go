@@ -82,7 +82,7 @@ func TestDeletionProtection(t *testing.T) {
 		}
 	}
 	s.must(s.client.Delete(s.Context(), cluster("free")))
-	s.must(s.client.Delete(s.Context(), claim("other")))
+	s.must(s.client.Delete(s.Context(), claim("other"), client.DryRunAll)) // no story may lose a claim
 	for _, o := range []client.Object{cluster("doris"), claim("data")} {
 		s.get(o.GetName(), o)
 		if !o.GetDeletionTimestamp().IsZero() {
@@ -92,6 +92,6 @@ func TestDeletionProtection(t *testing.T) {
 		delete(annotations, meta.AnnotationDeletionProtection)
 		o.SetAnnotations(annotations)
 		s.must(s.client.Update(s.Context(), o))
-		s.must(s.client.Delete(s.Context(), o))
+		s.must(s.client.Delete(s.Context(), o, client.DryRunAll))
 	}
 }

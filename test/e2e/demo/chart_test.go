@@ -35,6 +35,9 @@ func chartUnderARunningCluster(ctx context.Context, t *testing.T, d *demo.Demo) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := d.WriteRows(ctx); err != nil {
+		t.Fatal(err)
+	}
 	rows, err := d.CountRows(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +117,10 @@ func (c charted) plugin(ctx context.Context, args ...string) string {
 
 func (c charted) tells(ctx context.Context, verb, text string) {
 	c.Helper()
-	last := ""
 	deadline := time.Now().Add(5 * time.Minute)
 	for {
-		if last = c.plugin(ctx, strings.Fields(verb)...); strings.Contains(last, text) {
+		last := c.plugin(ctx, strings.Fields(verb)...)
+		if strings.Contains(last, text) {
 			return
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
