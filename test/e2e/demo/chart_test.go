@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fairlead-dev/fairlead/internal/cli"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
@@ -30,6 +32,7 @@ type charted struct {
 // while the database runs. The operator is gone and installed again afterwards.
 func chartUnderARunningCluster(ctx context.Context, t *testing.T, d *demo.Demo) {
 	t.Helper()
+	ctrllog.SetLogger(logr.Discard()) // of the plugin, which runs in here
 	c := charted{live: live{T: t, Demo: d}, chart: filepath.Join(d.Root, "charts", "fairlead")}
 	mark, err := d.Cluster.Audit().Mark()
 	if err != nil {

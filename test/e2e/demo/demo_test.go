@@ -73,7 +73,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	t.Run("backends come and go without a lost row", func(t *testing.T) { backendsComeAndGo(ctx, t, d) })
 	t.Run("observers come and go", func(t *testing.T) { observersComeAndGo(ctx, t, d) })
 	// The last one: it uninstalls the operator, and installs it anew.
-	t.Run("the chart is upgraded, fails over and goes, and the database does not notice", func(t *testing.T) { chartUnderARunningCluster(ctx, t, d) })
+	t.Run("the chart under a running database", func(t *testing.T) { chartUnderARunningCluster(ctx, t, d) })
 }
 
 func rowsOutlivePod(ctx context.Context, t *testing.T, d *demo.Demo) {
