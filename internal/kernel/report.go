@@ -55,11 +55,31 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 	for _, e := range transitions(rn.obj.GetConditions(), after) {
 		r.Emit(rn.obj, e)
 	}
+	for _, e := range toldBy(health, rn.obj.GetConditions(), after) {
+		r.Emit(rn.obj, e)
+	}
 	return nil
 }
 
 // notVisible is said where the operator has rights in some namespaces only.
 const notVisible = "the operator has no right to see the lease of the existing Doris operator: make sure that none is at work on the same resources, or let it list and watch that lease in all namespaces"
+
+// toldBy are the events that a system asks for when a condition of its own begins to
+// say something, or says it of something else.
+func toldBy(health *status.Health, before, after []metav1.Condition) []event.Event {
+	if health == nil {
+		return nil
+	}
+	var out []event.Event
+	for _, kind := range slices.Sorted(maps.Keys(health.Extra)) {
+		now, was := find(after, kind), find(before, kind)
+		same := now.Status == was.Status && now.Reason == was.Reason && now.Message == was.Message
+		if health.Extra[kind].Tell && !same {
+			out = append(out, event.Warned(now.Reason, now.Message))
+		}
+	}
+	return out
+}
 
 // health returns a copy of the object on which the system has reported, and
 // what it said; nil when it could not be asked. A panic in the report becomes

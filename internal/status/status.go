@@ -24,6 +24,8 @@ type Verdict struct {
 	True bool
 	// Reason is one CamelCase word, Message a sentence for people.
 	Reason, Message string
+	// Tell has an event made when a condition of the system's own begins to say this.
+	Tell bool
 }
 
 // Health is what a system says of itself.

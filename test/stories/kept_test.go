@@ -83,12 +83,13 @@ func hasKept(mounts []corev1.VolumeMount) bool {
 }
 
 // TestSettingsOfAClusterThatRuns tells of a cluster that runs without keeping settings:
-// asking for it is refused, and nothing moves.
+// asking for it is refused, and nothing moves. A new one that says nothing keeps those of
+// the components that have a volume, and an event tells of the others.
 func TestSettingsOfAClusterThatRuns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.operate()
-	s.create(three)
+	s.create(strings.Replace(three, "{name: doris}", `{name: doris, annotations: {doris.apache.org/runtime-config-policy: legacy}}`, 1))
 	s.settled("doris")
 	before, image := s.identities(), backends(s).Spec.Template.Spec.Containers[0].Image
 	s.edit("doris", func(dc *dorisv1.DorisCluster) {
@@ -104,4 +105,39 @@ func TestSettingsOfAClusterThatRuns(t *testing.T) {
 	if diff := cmp.Diff(before, s.identities()); diff != "" {
 		t.Errorf("Pods (-before +after):\n%s", diff)
 	}
+
+	s.create(withoutDisks)
+	s.says("bare", "RuntimeConfigurationKept", "False", unavailable, "running Pods of be")
+	s.eventually("an event tells of it", func() string {
+		events := &corev1.EventList{}
+		for _, o := range s.list(events) {
+			if e, is := o.(*corev1.Event); is && e.Reason == unavailable && e.InvolvedObject.Name == "bare" {
+				return ""
+			}
+		}
+		return "there is none"
+	})
+	dc := s.doris("bare")
+	if got := dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy]; got != "automatic" {
+		t.Errorf("the policy is %q", got)
+	}
+	if diff := cmp.Diff(&dorisv1.RuntimeConfigStatus{Policy: "automatic", Kept: []dorisv1.ComponentType{"fe"}, NotKept: []dorisv1.ComponentType{"be"}}, dc.Status.RuntimeConfig); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
 }
+
+const unavailable = "RuntimeConfigStorageUnavailable"
+
+// withoutDisks is a cluster whose backends have no volume.
+const withoutDisks = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: bare}
+spec:
+  feSpec:
+    replicas: 1
+    image: "apache/doris:fe-2.1.8"
+    persistentVolumes:
+    - {name: meta, mountPath: /opt/apache-doris/fe/doris-meta, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
+  beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
+`

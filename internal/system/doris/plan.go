@@ -38,7 +38,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if refused(findings) {
 		return p.build.Plan()
 	}
-	if p.runtime = p.runtimes(objects, contents); p.build.Refused() {
+	if p.runtime, p.policy = p.runtimes(objects, contents); p.build.Refused() {
 		return p.build.Plan()
 	}
 	p.ahead = ahead{settings: objects.Settings, contents: contents}
@@ -132,10 +132,12 @@ type planner struct {
 	// wait for their turn.
 	ahead ahead
 	later map[dorisv1.ComponentType]bool
-	// runtime says where each component keeps settings that are changed at run time.
+	// runtime says where each component keeps settings that are changed at run time,
+	// and policy what becomes of components that are new.
 	runtime map[dorisv1.ComponentType]*runtimeconfig.Record
 	// tuning are the options of the operator's configuration for the cluster.
 	tuning Tuning
+	policy runtimeconfig.Policy
 }
 
 // contents are what each component mounts of ConfigMaps.
@@ -288,6 +290,7 @@ func (p planner) targetOf(w workload, disks []disk) *appsv1.StatefulSet {
 		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
 	}
 	keepTemplates(target, w.live, disks)
+	p.copyPolicy(w.kind, target)
 	w.mark(target)
 	p.asRemembered(w, target)
 	return target

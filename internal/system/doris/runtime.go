@@ -12,6 +12,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/status"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/conf"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
@@ -53,15 +54,12 @@ func confDir(pod *corev1.PodSpec, container string) string {
 }
 
 // runtimes decides where each component keeps the settings that are changed at run
-// time, and notes the policy of the cluster on the resource.
-func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]content) map[dorisv1.ComponentType]*runtimeconfig.Record {
+// time, under the policy of the cluster, which it notes on the resource.
+func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]content) (map[dorisv1.ComponentType]*runtimeconfig.Record, runtimeconfig.Policy) {
 	had := p.runtimesAsTheyAre()
-	if !p.asksForRuntime(had) {
-		return had
-	}
 	ruling := runtimeconfig.Rule(runtimeconfig.Cluster{
 		Recorded: p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy], Annotation: dorisv1.AnnotationRuntimeConfigPolicy,
-		Existed: p.existed(), Keeps: keeps(had), Enabled: runtimeEnabled(p.dc),
+		Existed: p.existed(), Keeps: keeps(had), Enabled: runtimeEnabled(p.dc), Copies: p.policyCopies(),
 	})
 	p.build.Find(ruling.Findings...)
 	out := map[dorisv1.ComponentType]*runtimeconfig.Record{}
@@ -77,12 +75,27 @@ func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]co
 		}
 	}
 	p.recordPolicy(ruling.Record)
+	return out, ruling.Policy
+}
+
+// policyCopies are the policies that the sets have noted, in the order of components.
+func (p planner) policyCopies() []runtimeconfig.Policy {
+	var out []runtimeconfig.Policy
+	for _, kind := range keepers {
+		if set := p.remembers(kind); set != nil && set.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] != "" {
+			out = append(out, runtimeconfig.Policy(set.Annotations[dorisv1.AnnotationRuntimeConfigPolicy]))
+		}
+	}
 	return out
 }
 
-// asksForRuntime tells whether anything was ever said about keeping settings.
-func (p planner) asksForRuntime(had map[dorisv1.ComponentType]*runtimeconfig.Record) bool {
-	return runtimeEnabled(p.dc) != nil || p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] != "" || keeps(had)
+// copyPolicy notes on a set under which policy it is, for people and for the case that
+// the record on the resource is another one some day. A set that is kept as it was
+// found gets none: nothing of it is applied.
+func (p planner) copyPolicy(kind dorisv1.ComponentType, target *appsv1.StatefulSet) {
+	if slices.Contains(keepers, kind) && p.policy != "" {
+		target.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] = string(p.policy)
+	}
 }
 
 func runtimeEnabled(dc *dorisv1.DorisCluster) *bool {
@@ -215,6 +228,32 @@ func (p planner) recordPolicy(policy runtimeconfig.Policy) {
 		reason:  "note that the policy for settings changed at run time is " + string(policy),
 		message: "how settings that are changed at run time are kept in this cluster",
 	})
+}
+
+// ConditionRuntimeConfigKept is there, and False, while settings that are changed at run
+// time go with the Pods of a component although the policy is to keep them.
+const ConditionRuntimeConfigKept = "RuntimeConfigurationKept"
+
+// keptCondition names the components that had no safe volume when they were made.
+func (p planner) keptCondition(extra map[string]status.Verdict) {
+	switch runtimeconfig.Policy(p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy]) {
+	case runtimeconfig.Automatic, runtimeconfig.Enabled:
+	default:
+		return
+	}
+	var parts []string
+	for _, kind := range keepers {
+		if r := p.runtimesAsTheyAre()[kind]; r != nil && r.State == runtimeconfig.Unavailable {
+			parts = append(parts, string(kind))
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	extra[ConditionRuntimeConfigKept] = status.Verdict{
+		Reason: runtimeconfig.ReasonStorageUnavailable, Tell: true,
+		Message: "settings that are changed in running Pods of " + strings.Join(parts, " and ") + " are lost with them: no volume was safe for them when they were made, and one that is added later is not used by itself",
+	}
 }
 
 // reportRuntime says in the status which components keep their settings.

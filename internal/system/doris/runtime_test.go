@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -106,6 +107,131 @@ func TestSettingsAreKeptWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
+// runs is a cluster that was made before settings were kept: there is no record of any
+// policy, and nothing in its sets.
+func runs(t *testing.T, manifest string) *world {
+	t.Helper()
+	w := newWorld(t, manifest)
+	w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, string(runtimeconfig.Legacy))
+	w.settle()
+	w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "")
+	for _, name := range []string{"doris-fe", "doris-be"} {
+		stranger(w, name, &appsv1.StatefulSet{}, func(s *appsv1.StatefulSet) { delete(s.Annotations, dorisv1.AnnotationRuntimeConfigPolicy) })
+	}
+	return w
+}
+
+// TestPolicies holds what becomes of a cluster that is made under each policy: where
+// each component keeps its settings, what is recorded, and that a template is that of a
+// cluster which never heard of it where they are not kept.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	bare := withoutVolumes(smallCluster, "beSpec")
+	logs := strings.Replace(smallCluster, "persistentVolumes: [{name: data,", "persistentVolumes: [{name: logs, mountPath: /opt/apache-doris/be/log, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}, {name: data,", 1)
+	tests := map[string]struct {
+		manifest string
+		policy   string // in the annotation beforehand
+		enabled  *bool
+		// recorded afterwards; fe and be are the annotations of the sets, or the volumes.
+		recorded, fe, be string
+	}{
+		"new, nothing said: kept where a volume is":            {smallCluster, "", nil, "automatic", "meta", "data"},
+		"new, nothing said, with a volume for logs: there":     {logs, "", nil, "automatic", "meta", "logs"},
+		"new, nothing said, no volume: said to be unavailable": {bare, "", nil, "automatic", "meta", "unavailable"},
+		"new, asked for: kept":                                 {smallCluster, "", new(true), "enabled", "meta", "data"},
+		"new, asked not to: nothing":                           {smallCluster, "", new(false), "disabled", "", ""},
+		"new, recorded as legacy: nothing":                     {smallCluster, "legacy", nil, "legacy", "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.manifest)
+			w.wants(test.enabled)
+			w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, test.policy)
+			if p := w.settle(); len(p.Changes) > 0 {
+				t.Fatalf("a settled cluster has changes:\n%s", printPlan(p))
+			}
+			if w.policy() != test.recorded {
+				t.Errorf("the policy is %q, want %q", w.policy(), test.recorded)
+			}
+			never := runs(t, test.manifest)
+			for set, want := range map[string]string{"doris-fe": test.fe, "doris-be": test.be} {
+				if got := w.keptOn(set); got != want {
+					t.Errorf("%s: %q, want %q", set, got, want)
+				}
+				if copied := object(w, set, &appsv1.StatefulSet{}).Annotations[dorisv1.AnnotationRuntimeConfigPolicy]; copied != test.recorded {
+					t.Errorf("%s has noted the policy %q, want %q", set, copied, test.recorded)
+				}
+				kept := want != "" && want != string(runtimeconfig.Unavailable)
+				if diff := cmp.Diff(never.templateOf(set), w.templateOf(set)); (diff == "") == kept {
+					t.Errorf("the template of %s beside that of a cluster that never kept anything:\n%s", set, diff)
+				}
+			}
+			said := condition(w.dc, ConditionRuntimeConfigKept)
+			if lacks := test.be == string(runtimeconfig.Unavailable); lacks != strings.HasPrefix(said, "False "+runtimeconfig.ReasonStorageUnavailable) || !lacks && said != "" {
+				t.Errorf("%s is %q", ConditionRuntimeConfigKept, said)
+			}
+		})
+	}
+}
+
+// TestRunningClustersStayLegacy holds that a cluster which ran before is legacy for good,
+// whatever happens to it, and that no template of it changes.
+func TestRunningClustersStayLegacy(t *testing.T) {
+	t.Parallel()
+	more := map[string]func(*world){
+		"nothing":                                     func(*world) {},
+		"the operator is restarted":                   func(w *world) { w.system = New(testEngine) },
+		"a set is deleted":                            func(w *world) { w.remove("doris-be") },
+		"the record is taken away":                    func(w *world) { w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "") },
+		"the record is written by hand: automatic":    func(w *world) { w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "automatic") },
+		"the record is written by hand, set deleted":  func(w *world) { w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "automatic"); w.remove("doris-be") },
+		"the record is written by hand, to no policy": func(w *world) { w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, "auto") },
+	}
+	for name, do := range more {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := runs(t, smallCluster)
+			before := map[string]corev1.PodTemplateSpec{"doris-fe": w.templateOf("doris-fe"), "doris-be": w.templateOf("doris-be")}
+			w.settle()
+			if w.policy() != "legacy" {
+				t.Fatalf("the policy is %q", w.policy())
+			}
+			do(w)
+			if p := w.settle(); len(p.Changes) > 0 {
+				t.Fatalf("changes:\n%s", printPlan(p))
+			}
+			for set, was := range before {
+				if got := w.keptOn(set); got != "" {
+					t.Errorf("%s keeps them: %q", set, got)
+				}
+				if diff := cmp.Diff(was, w.templateOf(set)); diff != "" {
+					t.Errorf("the template of %s (-before +after):\n%s", set, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatHadNoVolumeGetsNoneLater holds that storage which is added later moves nothing.
+func TestWhatHadNoVolumeGetsNoneLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withoutVolumes(smallCluster, "beSpec"))
+	w.settle()
+	w.edit(func(s *dorisv1.DorisClusterSpec) {
+		s.BeSpec.PersistentVolumes = []dorisv1.PersistentVolume{{Name: "logs", MountPath: backendHome + "/log", PersistentVolumeClaimSpec: corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}}
+	})
+	w.settle()
+	if got := w.keptOn("doris-be"); got != string(runtimeconfig.Unavailable) {
+		t.Errorf("the backends keep them: %q", got)
+	}
+	if said := condition(w.dc, ConditionRuntimeConfigKept); !strings.HasPrefix(said, "False "+runtimeconfig.ReasonStorageUnavailable) {
+		t.Errorf("%s is %q", ConditionRuntimeConfigKept, said)
+	}
+}
+
 // TestWhatIsKeptStaysAsItIs holds that no event of the life of a cluster changes
 // where settings are kept.
 func TestWhatIsKeptStaysAsItIs(t *testing.T) {
@@ -197,7 +323,7 @@ func TestRuntimeRefusals(t *testing.T) {
 			}, runtimeconfig.ReasonNoWayBack,
 		},
 		"asked for on a cluster that runs": {
-			func(t *testing.T) *world { t.Helper(); return settled(t, smallCluster) },
+			func(t *testing.T) *world { t.Helper(); return runs(t, smallCluster) },
 			func(w *world) { w.wants(new(true)) }, runtimeconfig.ReasonMigrationNeeded,
 		},
 		"asked for on a new cluster without volumes": {

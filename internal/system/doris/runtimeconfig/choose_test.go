@@ -51,13 +51,18 @@ func TestRule(t *testing.T) {
 		"enabled, still asked for: the same":                         {Cluster{Recorded: "enabled", Existed: true, Keeps: true, Enabled: yes}, Enabled, "", ""},
 		"enabled and kept, asked not to: refused":                    {Cluster{Recorded: "enabled", Existed: true, Keeps: true, Enabled: no}, Enabled, "", refuses(ReasonNoWayBack)},
 		"enabled and never deployed, asked not to: opt out":          {Cluster{Recorded: "enabled", Enabled: no}, Disabled, Disabled, ""},
-		"legacy: stays":                       {Cluster{Recorded: "legacy", Existed: true}, Legacy, "", ""},
-		"legacy, all workloads gone: stays":   {Cluster{Recorded: "legacy"}, Legacy, "", ""},
-		"legacy, asked not to: stays legacy":  {Cluster{Recorded: "legacy", Existed: true, Enabled: no}, Legacy, "", ""},
-		"legacy, asked for: enabled":          {Cluster{Recorded: "legacy", Existed: true, Enabled: yes}, Enabled, Enabled, ""},
-		"disabled, field taken out: stays":    {Cluster{Recorded: "disabled", Existed: true}, Disabled, "", ""},
-		"disabled, asked for: enabled":        {Cluster{Recorded: "disabled", Existed: true, Enabled: yes}, Enabled, Enabled, ""},
-		"a word that nobody knows: no change": {Cluster{Recorded: "auto", Existed: true, Enabled: yes}, Legacy, "", warns(ReasonPolicyUnknown)},
+		"legacy: stays":                                             {Cluster{Recorded: "legacy", Existed: true}, Legacy, "", ""},
+		"legacy, all workloads gone: stays":                         {Cluster{Recorded: "legacy"}, Legacy, "", ""},
+		"legacy, asked not to: stays legacy":                        {Cluster{Recorded: "legacy", Existed: true, Enabled: no}, Legacy, "", ""},
+		"legacy, asked for: enabled":                                {Cluster{Recorded: "legacy", Existed: true, Enabled: yes}, Enabled, Enabled, ""},
+		"disabled, field taken out: stays":                          {Cluster{Recorded: "disabled", Existed: true}, Disabled, "", ""},
+		"disabled, asked for: enabled":                              {Cluster{Recorded: "disabled", Existed: true, Enabled: yes}, Enabled, Enabled, ""},
+		"automatic by hand, where workloads say legacy: legacy":     {Cluster{Recorded: "automatic", Existed: true, Copies: []Policy{Legacy}}, Legacy, "", warns(ReasonPolicyDiffers)},
+		"enabled by hand, where workloads say disabled: disabled":   {Cluster{Recorded: "enabled", Existed: true, Copies: []Policy{Automatic, Disabled}}, Disabled, "", warns(ReasonPolicyDiffers)},
+		"legacy, where workloads say automatic: legacy":             {Cluster{Recorded: "legacy", Existed: true, Keeps: true, Copies: []Policy{Automatic}}, Legacy, "", ""},
+		"enabled and asked for, workloads not yet written: enabled": {Cluster{Recorded: "enabled", Existed: true, Enabled: yes, Copies: []Policy{Legacy}}, Enabled, "", ""},
+		"automatic, workloads as well: automatic":                   {Cluster{Recorded: "automatic", Existed: true, Keeps: true, Copies: []Policy{Automatic, Automatic}}, Automatic, "", ""},
+		"a word that nobody knows: no change":                       {Cluster{Recorded: "auto", Existed: true, Enabled: yes}, Legacy, "", warns(ReasonPolicyUnknown)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +72,7 @@ func TestRule(t *testing.T) {
 				t.Errorf("policy %q, to be recorded %q, said %q; want %q, %q, %q", got.Policy, got.Record, told(got.Findings), test.policy, test.record, test.said)
 			}
 			if again := Rule(Cluster{
-				Recorded: stdcmp.Or(string(got.Record), test.cluster.Recorded), Annotation: annotation, Existed: test.cluster.Existed, Keeps: test.cluster.Keeps, Enabled: test.cluster.Enabled,
+				Recorded: stdcmp.Or(string(got.Record), test.cluster.Recorded), Annotation: annotation, Existed: test.cluster.Existed, Keeps: test.cluster.Keeps, Enabled: test.cluster.Enabled, Copies: test.cluster.Copies,
 			}); again.Record != "" {
 				t.Errorf("decided once more it would be recorded as %q: a record must settle", again.Record)
 			}

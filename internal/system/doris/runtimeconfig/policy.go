@@ -41,6 +41,9 @@ const (
 	ReasonPathNotDurable = "RuntimeConfigPathNotDurable"
 	// ReasonPolicyUnknown says that the recorded policy is none.
 	ReasonPolicyUnknown = "RuntimeConfigPolicyUnknown"
+	// ReasonPolicyDiffers says that the recorded policy keeps more than the copies of it
+	// on the workloads, and that nobody asked for it.
+	ReasonPolicyDiffers = "RuntimeConfigPolicyDiffers"
 )
 
 // Cluster is what the policy of a cluster is decided by.
@@ -55,6 +58,8 @@ type Cluster struct {
 	Keeps bool
 	// Enabled is what the spec asks for, nil if it says nothing.
 	Enabled *bool
+	// Copies are the policies that the workloads have noted.
+	Copies []Policy
 }
 
 // Ruling is the policy that counts.
@@ -81,7 +86,7 @@ func Rule(c Cluster) Ruling {
 		}}}
 	}
 	if c.Enabled == nil {
-		return Ruling{Policy: was}
+		return c.asRecorded(was)
 	}
 	if *c.Enabled {
 		return moved(was, Enabled)
@@ -94,6 +99,23 @@ func Rule(c Cluster) Ruling {
 		return Ruling{Policy: Legacy} // the same for what exists, and for what comes
 	}
 	return moved(was, Disabled)
+}
+
+// asRecorded is the policy that is recorded. Where it keeps more than the copies of it
+// on workloads say, somebody wrote it by hand: the copies count.
+func (c Cluster) asRecorded(was Policy) Ruling {
+	if was != Automatic && was != Enabled {
+		return Ruling{Policy: was}
+	}
+	for _, kept := range c.Copies {
+		if kept == Legacy || kept == Disabled {
+			return Ruling{Policy: kept, Findings: []plan.Finding{{
+				Severity: plan.Warning, Field: fmt.Sprintf("metadata.annotations[%q]", c.Annotation), Reason: ReasonPolicyDiffers,
+				Message: fmt.Sprintf("it says %s, and the workloads were made under %s, which counts: write %s again, or set %s", was, kept, kept, FieldEnabled),
+			}}}
+		}
+	}
+	return Ruling{Policy: was}
 }
 
 // first is the policy of a cluster that has no record yet.
