@@ -260,7 +260,7 @@ func TestAutoscalerIsHandedBack(t *testing.T) {
 	t.Parallel()
 	w := legacyFour(t, 4)
 	w.settle()
-	w.dc.Annotations = map[string]string{meta.AnnotationRelease: "true"}
+	w.asks(map[string]string{meta.AnnotationRelease: "true"})
 	w.settle()
 	a := w.autoscaler()
 	if targetName(a.Spec.ScaleTargetRef) != "StatefulSet/doris-cn" || a.Annotations[meta.AnnotationInputs] != "" {
@@ -351,7 +351,7 @@ func TestRestartOfEachComponent(t *testing.T) {
 	for key, want := range tests {
 		t.Run(key, func(t *testing.T) {
 			w := settled(t, fourComponents)
-			w.dc.Annotations = map[string]string{key: "2026-05-06T07:00:00Z"}
+			w.asks(map[string]string{key: "2026-05-06T07:00:00Z"})
 			w.settle()
 			if !slices.Equal(w.evicts, want) {
 				t.Errorf("restarted %v, want %v", w.evicts, want)

@@ -115,7 +115,7 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 			w.lose("doris-be-2")
 			w.settle()
 			p := w.reconcile()
-			w.dc.Annotations = map[string]string{meta.AnnotationApprove: p.HeldSets()[0].Approve}
+			w.asks(map[string]string{meta.AnnotationApprove: p.HeldSets()[0].Approve})
 			w.settle()
 			if diff := cmp.Diff([]string{"doris-be-2"}, w.evicts); diff != "" {
 				t.Errorf("Pods that went (-want +got):\n%s", diff)

@@ -26,7 +26,7 @@ func (w *world) approveHeld() {
 	if len(digests) == 0 {
 		w.Fatalf("nothing is held:\n%s", printPlan(p))
 	}
-	w.dc.Annotations = map[string]string{meta.AnnotationApprove: strings.Join(digests, ",")}
+	w.asks(map[string]string{meta.AnnotationApprove: strings.Join(digests, ",")})
 }
 
 // drive plans and carries out one step at a time, with the rest of the cluster acting in
@@ -105,7 +105,7 @@ func TestASetIsMadeAgainWhilePodsRun(t *testing.T) {
 		}
 		w.acts()
 	}
-	w.dc.Annotations = nil
+	w.asks(nil)
 	if p := w.settle(); len(p.Changes) > 0 {
 		t.Fatalf("changes:\n%s", printPlan(p))
 	}
@@ -219,7 +219,7 @@ func TestASetIsMadeAgainWhateverIsCutShort(t *testing.T) {
 				w.reporter = t
 				w.acts() // the world goes on meanwhile
 				w.drive(w.acts, func(int) (bool, bool) { return false, false })
-				w.dc.Annotations = nil
+				w.asks(nil)
 				if p := w.settle(); len(p.Changes) > 0 {
 					t.Fatalf("changes:\n%s", printPlan(p))
 				}
@@ -243,11 +243,11 @@ func TestWhatOthersSaidInASetThatIsMadeAgainStays(t *testing.T) {
 	before, was := podUIDs(w), object(w, "doris-be", &appsv1.StatefulSet{}).DeepCopy()
 	for _, s := range p.HeldSets() {
 		if s.Changes[0].Effect == plan.EffectRecreate {
-			w.dc.Annotations = map[string]string{meta.AnnotationApprove: s.Approve}
+			w.asks(map[string]string{meta.AnnotationApprove: s.Approve})
 		}
 	}
 	w.drive(w.acts, func(int) (bool, bool) { return false, false })
-	w.dc.Annotations = nil
+	w.asks(nil)
 	w.settle()
 	wentWell(t, w, before, was)
 }
@@ -263,7 +263,7 @@ func TestTheNoteOfASetGoesWhenConsentIsWithdrawn(t *testing.T) {
 	if w.store.Now().Get(keyOf(note)) == nil {
 		t.Fatal("there is no note")
 	}
-	w.dc.Annotations = nil
+	w.asks(nil)
 	w.settle()
 	if w.store.Now().Get(keyOf(note)) != nil {
 		t.Error("the note is still there")
@@ -278,7 +278,7 @@ func TestASetComesBackWhateverTheSpecSaysMeanwhile(t *testing.T) {
 	w.approveHeld()
 	w.drive(w.acts, func(n int) (bool, bool) { return true, n == 5 })
 	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.PersistentVolumes[0].Name = "No_Name" })
-	w.dc.Annotations = nil
+	w.asks(nil)
 	p := w.settle()
 	if len(p.Refused()) == 0 {
 		t.Error("the spec is not refused")

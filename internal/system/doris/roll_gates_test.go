@@ -156,12 +156,12 @@ func TestWhatKeepsARollFromGoingOn(t *testing.T) {
 				}
 				if allowed {
 					w.db.lenient = true
-					w.dc.Annotations = map[string]string{meta.AnnotationAllow: "something, " + meta.AllowRollWithoutDatabase}
+					w.asks(map[string]string{meta.AnnotationAllow: "something, " + meta.AllowRollWithoutDatabase})
 					w.moves(60)
 					if diff := cmp.Diff(allBackends, w.evicts); diff != "" {
 						t.Errorf("Pods that went (-want +got):\n%s\n%s", diff, printPlan(w.reconcile()))
 					}
-					w.dc.Annotations = nil
+					w.asks(nil)
 				}
 				c.mend(w)
 				w.lives()
@@ -287,13 +287,13 @@ func TestAClusterIsNotHandedBackWithABackendThatIsStopped(t *testing.T) {
 	for len(w.evicts) == 0 {
 		w.moves(1)
 	}
-	w.dc.Annotations = map[string]string{meta.AnnotationRelease: "true"}
+	w.asks(map[string]string{meta.AnnotationRelease: "true"})
 	w.controllers()
 	w.kubelet()
 	if got := waitOf(w.reconcile()); got.Reason != meta.ReasonReleasing || !strings.Contains(got.Message, "doris-be-2") {
 		t.Errorf("it waits: %+v", got)
 	}
-	w.dc.Annotations = nil
+	w.asks(nil)
 	w.lives()
 	w.rollEnds(allBackends...)
 }

@@ -50,6 +50,16 @@ func (w *world) annotated(key, value string) {
 	w.dc.Annotations = annotations
 }
 
+// asks replaces what a person has written into annotations. The record of the policy is
+// the operator's, and stays.
+func (w *world) asks(annotations map[string]string) {
+	policy := w.policy()
+	w.dc.Annotations = maps.Clone(annotations)
+	if policy != "" {
+		w.annotated(dorisv1.AnnotationRuntimeConfigPolicy, policy)
+	}
+}
+
 func (w *world) policy() string { return w.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy] }
 
 // wants sets what the spec says about keeping settings.

@@ -99,7 +99,7 @@ func TestAChangedSecretIsHeldUntilAPersonAccepts(t *testing.T) {
 	if got := condition(w.dc, meta.ConditionChangePending); !strings.HasPrefix(got, "True") {
 		t.Errorf("ChangePending is %q", got)
 	}
-	w.dc.Annotations = map[string]string{meta.AnnotationApprove: held[0].Approve}
+	w.asks(map[string]string{meta.AnnotationApprove: held[0].Approve})
 	p = w.settle()
 	w.went(t, readers...)
 	if len(p.Held()) > 0 {

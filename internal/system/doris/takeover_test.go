@@ -287,7 +287,7 @@ func TestAfterTakeover(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := legacy(t, withEnv, tc.found)
-			w.dc.Annotations = map[string]string{"apache.doris.be/restartedAt": "2026-05-06T07:00:00Z"}
+			w.asks(map[string]string{"apache.doris.be/restartedAt": "2026-05-06T07:00:00Z"})
 			w.settle()
 			if len(w.evicts) > 0 {
 				t.Fatalf("Pods went at takeover: %v", w.evicts)

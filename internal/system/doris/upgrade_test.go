@@ -73,7 +73,7 @@ func TestVersionSteps(t *testing.T) {
 			w := newWorld(t, strings.NewReplacer("fe-1", "fe-"+c.from, "be-1", "be-"+c.from).Replace(smallCluster))
 			w.settle()
 			if c.allow != "" {
-				w.dc.Annotations = map[string]string{meta.AnnotationAllow: c.allow}
+				w.asks(map[string]string{meta.AnnotationAllow: c.allow})
 			}
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-" + c.to })
 			w.settle()
@@ -161,7 +161,7 @@ func TestBalancingIsPutOnAgainWhereTheMasterStays(t *testing.T) {
 func TestARestartMovesTabletsAsBefore(t *testing.T) {
 	t.Parallel()
 	w := versionedCluster(t, "2.1.7")
-	w.dc.Annotations = map[string]string{restartKey(dorisv1.ComponentBE): "2026-05-06T00:00:00Z"}
+	w.asks(map[string]string{restartKey(dorisv1.ComponentBE): "2026-05-06T00:00:00Z"})
 	w.lives()
 	w.rollEnds(allBackends...)
 	if slices.ContainsFunc(w.db.statements, func(s string) bool { return strings.Contains(s, " = ") }) {
