@@ -427,7 +427,7 @@ func TestPlanOfAnEditNamesEveryPod(t *testing.T) {
 
 func TestCauses(t *testing.T) {
 	t.Parallel()
-	withConfig := strings.Replace(threeByThree, "feSpec: {", "feSpec: {configMapInfo: {configMapName: fe-conf}, ", 1) +
+	withConfig := strings.NewReplacer("feSpec: {", "feSpec: {configMapInfo: {configMapName: fe-conf}, ", "spec:\n", "spec:\n  runtimeConfigPersistence: {enabled: false}\n").Replace(threeByThree) +
 		"\n---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: fe-conf}\ndata: {fe.conf: \"enable_fqdn_mode = true\\nquery_port = 9030\\n\"}\n"
 	editTemplate := func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "apache/doris:strange" }
 	tests := map[string]struct {
