@@ -38,7 +38,11 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if refused(findings) {
 		return p.build.Plan()
 	}
-	if p.runtime, p.policy = p.runtimes(objects, contents); p.build.Refused() {
+	p.runtime, p.policy, findings = p.runtimes(objects, contents)
+	if refused(findings) {
+		p.saysWhatMoves(objects, contents)
+	}
+	if p.build.Find(findings...); p.build.Refused() {
 		return p.build.Plan()
 	}
 	p.ahead = ahead{settings: objects.Settings, contents: contents}
@@ -62,6 +66,14 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	p.firstRollout()
 	built, err := p.build.Plan()
 	return p.revisited(p.rechecked(built)), err
+}
+
+// saysWhatMoves names the data that an edit would move, before anything else that is
+// wrong with it.
+func (p planner) saysWhatMoves(objects Objects, contents map[dorisv1.ComponentType]content) {
+	for _, c := range objects.Components {
+		p.build.Find(p.movesData(p.workloadOf(c.Type, objects.Settings, contents[c.Type]))...)
+	}
 }
 
 // components plans each component, and the autoscaler after the one that it scales.

@@ -55,13 +55,13 @@ func confDir(pod *corev1.PodSpec, container string) string {
 
 // runtimes decides where each component keeps the settings that are changed at run
 // time, under the policy of the cluster, which it notes on the resource.
-func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]content) (map[dorisv1.ComponentType]*runtimeconfig.Record, runtimeconfig.Policy) {
+func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]content) (map[dorisv1.ComponentType]*runtimeconfig.Record, runtimeconfig.Policy, []plan.Finding) {
 	had := p.runtimesAsTheyAre()
 	ruling := runtimeconfig.Rule(runtimeconfig.Cluster{
 		Recorded: p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy], Annotation: dorisv1.AnnotationRuntimeConfigPolicy,
 		Existed: p.existed(), Keeps: keeps(had), Enabled: runtimeEnabled(p.dc), Copies: p.policyCopies(),
 	})
-	p.build.Find(ruling.Findings...)
+	said := slices.Clone(ruling.Findings)
 	out := map[dorisv1.ComponentType]*runtimeconfig.Record{}
 	for _, kind := range keepers {
 		built, there := objects.Component(kind)
@@ -69,13 +69,13 @@ func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]co
 			continue // what it mounts is not known yet
 		}
 		record, findings := ruling.Policy.Decide(p.runtimeOf(built, had[kind], contents[kind]))
-		p.build.Find(findings...)
+		said = append(said, findings...)
 		if record != nil {
 			out[kind] = record
 		}
 	}
 	p.recordPolicy(ruling.Record)
-	return out, ruling.Policy
+	return out, ruling.Policy, said
 }
 
 // policyCopies are the policies that the sets have noted, in the order of components.
