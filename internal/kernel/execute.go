@@ -173,6 +173,7 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 	}
 	if did && err == nil {
 		rn.done = append(rn.done, ev)
+		rn.noted = rn.noted || step.Target() == plan.RefOf(rn.obj)
 	}
 	return did, err
 }

@@ -154,6 +154,8 @@ type run[O Object, W any] struct {
 	alive, gone bool
 	done        []event.Event
 	writes      int
+	// noted tells that something was written on the object itself.
+	noted bool
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -216,7 +218,7 @@ func (r *Reconciler[O, W]) passes(ctx context.Context, key types.NamespacedName,
 	}()
 	reader := observe.Cached{Client: r.Client, Cache: r.Cache, References: lease, Owner: key}
 	for range maxPasses {
-		if !r.pass(ctx, reader, rn) {
+		if !r.pass(ctx, reader, rn) || !r.reread(ctx, key, rn) {
 			return
 		}
 	}
@@ -226,6 +228,27 @@ func (r *Reconciler[O, W]) passes(ctx context.Context, key types.NamespacedName,
 		last = rn.plan.Steps[n-1].Target().String() + ": " + rn.plan.Steps[n-1].Why()
 	}
 	rn.failure = &status.Failure{Reason: reasonNotSettling, Err: fmt.Errorf("there was still something to do after %d rounds; last: %s", maxPasses, last)}
+}
+
+// reread reads the object again where something was noted on it: another plan must not
+// be made for what it was before. It tells whether there is still an object to plan for.
+func (r *Reconciler[O, W]) reread(ctx context.Context, key types.NamespacedName, rn *run[O, W]) bool {
+	if !rn.noted {
+		return true
+	}
+	rn.noted = false
+	now := r.New()
+	if err := r.Client.Get(ctx, key, now); err != nil {
+		if rn.gone = apierrors.IsNotFound(err); !rn.gone {
+			rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: fmt.Errorf("reading %q again: %w", key, err)}
+		}
+		return false
+	}
+	if rn.gone = now.GetUID() != rn.obj.GetUID() || !now.GetDeletionTimestamp().IsZero(); rn.gone {
+		return false // its events lead to what is to be done
+	}
+	rn.obj = now
+	return true
 }
 
 // Reasons of conditions that only the kernel sets.

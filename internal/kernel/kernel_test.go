@@ -53,6 +53,8 @@ type double struct {
 	stored  *thing
 	plans   []plan.Plan // one for each pass; the last one stays
 	planned int
+	onPatch func()
+	seen    []string // the version of the object in each pass
 	observe func(context.Context) error
 	fail    map[string]error // by verb; "status" included
 	health  status.Health
@@ -90,7 +92,8 @@ func (d *double) Observe(ctx context.Context, _ observe.Reader, _ *thing) (int, 
 	return 0, nil
 }
 
-func (d *double) Plan(*thing, int, time.Time) (plan.Plan, error) {
+func (d *double) Plan(t *thing, _ int, _ time.Time) (plan.Plan, error) {
+	d.seen = append(d.seen, t.ResourceVersion)
 	i := min(d.planned, len(d.plans)-1)
 	d.planned++
 	if i < 0 {
@@ -108,7 +111,15 @@ func (d *double) Alive(context.Context, client.Object) (bool, error) {
 	return !d.gone, d.fail["alive"]
 }
 
-func (d *double) Patch(context.Context, plan.Patch) error { return d.note("patch") }
+func (d *double) Patch(_ context.Context, p plan.Patch) error {
+	if _, is := p.Object.(*thing); is && d.stored != nil {
+		d.stored.ResourceVersion += "+"
+	}
+	if d.onPatch != nil {
+		d.onPatch()
+	}
+	return d.note("patch")
+}
 
 func (d *double) Adopt(context.Context, plan.Adopt) error { return d.note("adopt") }
 
@@ -293,6 +304,49 @@ func TestStatusOfAnUnchangedWorldIsWrittenOnce(t *testing.T) {
 	}
 	if d.stored.observed != 3 {
 		t.Errorf("observed generation %d, want 3", d.stored.observed)
+	}
+}
+
+// What is noted on the object itself is seen by the next plan of the same reconcile, so
+// that a note is neither made again nor taken for missing.
+func TestTheObjectIsReadAgainAfterANoteOnIt(t *testing.T) {
+	noteOn := func(o client.Object) plan.Plan {
+		return plan.Plan{Changes: []plan.Change{{Object: plan.RefOf(o), Verdict: plan.VerdictApply}}, Steps: []plan.Step{plan.Patch{Object: o}}}
+	}
+	for name, c := range map[string]struct {
+		plans    []plan.Plan
+		goes     bool
+		did, saw []string
+	}{
+		"a note on the object": {
+			plans: []plan.Plan{noteOn(newDouble().stored), steps(applyIt), {}},
+			did:   []string{"patch", "apply", "status"}, saw: []string{"1", "1+", "1+"},
+		},
+		"a note on something else": {
+			plans: []plan.Plan{noteOn(target), {}},
+			did:   []string{"patch", "status"}, saw: []string{"1", "1"},
+		},
+		"an object that goes meanwhile is planned for no more": {
+			plans: []plan.Plan{noteOn(newDouble().stored), steps(applyIt)}, goes: true,
+			did: []string{"patch", "forget"}, saw: []string{"1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDouble(c.plans...)
+			d.stored.ResourceVersion = "1"
+			if c.goes {
+				d.onPatch = func() { d.stored = nil }
+			}
+			if _, err := d.reconciler().Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.did, d.did); diff != "" {
+				t.Errorf("did (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.saw, d.seen); diff != "" {
+				t.Errorf("versions that were planned for (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // writeBudget is what a cluster of one frontend and one backend may cost in
 // object and status writes, from nothing to settled: one of them notes the policy for
 // settings that are changed at run time.
-const writeBudget = 12
+const writeBudget = 11
 
 // TestASmallClusterCostsFewWrites counts by the API server's own audit log.
 func TestASmallClusterCostsFewWrites(t *testing.T) {
