@@ -328,7 +328,7 @@ func TestTheObjectIsReadAgainAfterANoteOnIt(t *testing.T) {
 		},
 		"an object that goes meanwhile is planned for no more": {
 			plans: []plan.Plan{noteOn(newDouble().stored), steps(applyIt)}, goes: true,
-			did: []string{"patch", "forget"}, saw: []string{"1"},
+			did: []string{"patch", "forget", "forget"}, saw: []string{"1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -382,8 +382,8 @@ func TestNothingIsMadeForAnObjectThatIsGone(t *testing.T) {
 		did   []string
 		asked int
 	}{
-		{name: "apply of a new object", steps: []plan.Step{applyIt, createIt}, gone: true, did: []string{"apply", "forget"}, asked: 1},
-		{name: "create", steps: []plan.Step{applyIt, created}, gone: true, did: []string{"apply", "forget"}, asked: 1},
+		{name: "apply of a new object", steps: []plan.Step{applyIt, createIt}, gone: true, did: []string{"apply", "forget", "forget"}, asked: 1},
+		{name: "create", steps: []plan.Step{applyIt, created}, gone: true, did: []string{"apply", "forget", "forget"}, asked: 1},
 		{name: "delete needs no asking", steps: []plan.Step{applyIt, deleteIt}, gone: true, did: []string{"apply", "delete", "status"}},
 		{name: "once for all that is made", steps: []plan.Step{applyIt, created, createIt}, did: []string{"apply", "create", "apply", "status"}, asked: 1},
 		{name: "an answer that fails", steps: []plan.Step{applyIt, created}, fail: errors.New("no answer"), did: []string{"apply", "status"}, asked: 1},
