@@ -103,6 +103,7 @@ func Stalled(reason, message string) Event {
 func NotReported(err error) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: "NotReported", Action: "Report", Message: bounded("what the status says is old: " + err.Error())}
 }
+
 // Warned tells that a condition of a system's own says something that a person should
 // know of.
 func Warned(reason, message string) Event { return Stalled(reason, message) }

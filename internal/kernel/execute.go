@@ -172,10 +172,15 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 		r.metrics.wrote(verb)
 	}
 	if did && err == nil {
-		rn.done = append(rn.done, ev)
-		rn.noted = rn.noted || step.Target() == plan.RefOf(rn.obj)
+		rn.took(step, ev)
 	}
 	return did, err
+}
+
+// took notes a step that was carried out.
+func (rn *run[O, W]) took(step plan.Step, told event.Event) {
+	rn.done = append(rn.done, told)
+	rn.noted = rn.noted || step.Target() == plan.RefOf(rn.obj)
 }
 
 // change carries out a step on an object that exists.
