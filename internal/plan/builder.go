@@ -124,7 +124,7 @@ func (b *Builder) Carry(changes []Change, s Step) {
 		b.plan.Changes = append(b.plan.Changes, c)
 	}
 	if carried {
-		b.plan.Steps = append(b.plan.Steps, s)
+		b.add(s)
 	}
 }
 
@@ -195,11 +195,6 @@ func (b *Builder) update(w Want) error {
 		Reason: cmp.Or(w.Update, "update "+summary(u.said)),
 	})
 	return nil
-}
-
-// writes tells whether the plan patches an object already.
-func (b *Builder) writes(ref Ref) bool {
-	return slices.ContainsFunc(b.plan.Steps, func(s Step) bool { _, patches := s.(Patch); return patches && s.Target() == ref })
 }
 
 // update is what becomes of the differing fields of one object.
