@@ -6,47 +6,23 @@ import (
 )
 
 // add adds a step. A patch is refused when the object is of another version than the
-// observed one, which is what any write before it in the same plan makes of it: such a
-// patch joins one that comes right before it, and otherwise follows in the next plan,
-// when what was written is seen.
+// observed one, which is what any write before it makes of it: one that follows right
+// after another of the same object joins it.
 func (b *Builder) add(s Step) {
-	patch, is := s.(Patch)
-	if !is {
-		b.plan.Steps = append(b.plan.Steps, s)
-		return
-	}
-	at := b.lastWrite(patch.Target())
-	if at < 0 {
-		b.plan.Steps = append(b.plan.Steps, s)
-		return
-	}
-	if first, is := b.plan.Steps[at].(Patch); is && first.joins(patch) && b.onlyPatchesAfter(at) {
-		first.Fields = merged(first.Fields, patch.Fields)
-		first.Reason += "; " + patch.Reason
-		b.plan.Steps[at] = first
-	}
-}
-
-// lastWrite is the last step that makes another version of an object, and -1 without.
-func (b *Builder) lastWrite(ref Ref) int {
-	for i, s := range slices.Backward(b.plan.Steps) {
-		switch s.(type) {
-		case Patch, Apply, Adopt, Disown:
-			if s.Target() == ref {
-				return i
-			}
+	if last := len(b.plan.Steps) - 1; last >= 0 {
+		first, is := b.plan.Steps[last].(Patch)
+		if then, too := s.(Patch); is && too && first.joins(then) {
+			first.Fields = merged(first.Fields, then.Fields)
+			first.Reason += "; " + then.Reason
+			b.plan.Steps[last] = first
+			return
 		}
 	}
-	return -1
-}
-
-// onlyPatchesAfter tells whether what is said after a step may as well be said in it.
-func (b *Builder) onlyPatchesAfter(at int) bool {
-	return !slices.ContainsFunc(b.plan.Steps[at+1:], func(s Step) bool { _, patches := s.(Patch); return !patches })
+	b.plan.Steps = append(b.plan.Steps, s)
 }
 
 func (p Patch) joins(o Patch) bool {
-	return p.Subresource == o.Subresource && p.Manager == o.Manager && p.Object.GetResourceVersion() == o.Object.GetResourceVersion()
+	return p.Target() == o.Target() && p.Subresource == o.Subresource && p.Manager == o.Manager && p.Object.GetResourceVersion() == o.Object.GetResourceVersion()
 }
 
 // writes tells whether the plan patches an object already.

@@ -8,9 +8,10 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
-// A patch that comes after another write of the same object would be refused: it joins a
-// patch, or follows in the next plan.
-func TestNoPatchComesAfterAWriteOfTheSameObject(t *testing.T) {
+// A patch that comes after another one of the same object would be refused: it joins the
+// one right before it. Where something is done in between it does not, since it may tell
+// of that.
+func TestPatchesOfOneObjectAreOne(t *testing.T) {
 	s := newStore(t)
 	live := s.applied(configMap("1"))
 	annotates := func(key, reason string) plan.Patch {
@@ -38,7 +39,7 @@ func TestNoPatchComesAfterAWriteOfTheSameObject(t *testing.T) {
 				b.Step(change, plan.Delete{Object: live, Reason: "gone"})
 				b.Step(change, annotates("b", "two"))
 			},
-			[]string{"plan.Patch ConfigMap/conf: one", "plan.Delete ConfigMap/conf: gone"},
+			[]string{"plan.Patch ConfigMap/conf: one", "plan.Delete ConfigMap/conf: gone", "plan.Patch ConfigMap/conf: two"},
 			map[string]any{"a": "one"},
 		},
 		"of a subresource": {
@@ -48,7 +49,7 @@ func TestNoPatchComesAfterAWriteOfTheSameObject(t *testing.T) {
 				scale.Subresource = "scale"
 				b.Step(change, scale)
 			},
-			[]string{"plan.Patch ConfigMap/conf: one"},
+			[]string{"plan.Patch ConfigMap/conf: one", "plan.Patch ConfigMap/conf: two"},
 			map[string]any{"a": "one"},
 		},
 		"after an apply": {
@@ -56,7 +57,7 @@ func TestNoPatchComesAfterAWriteOfTheSameObject(t *testing.T) {
 				b.Want(plan.Want{Rendered: configMap("2"), Live: live})
 				b.Step(change, annotates("b", "two"))
 			},
-			[]string{"plan.Apply ConfigMap/conf: update data.k"},
+			[]string{"plan.Apply ConfigMap/conf: update data.k", "plan.Patch ConfigMap/conf: two"},
 			nil,
 		},
 	} {
