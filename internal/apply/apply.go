@@ -152,16 +152,25 @@ func (w *Writer) Forget(owner types.NamespacedName) { w.ledger.Forget(owner) }
 // checkAbsent guards the creation of an object: the caches see only what
 // carries our labels, and an apply would silently take over a stranger's.
 func (w *Writer) checkAbsent(ctx context.Context, owner client.Object, step plan.Apply, gvk schema.GroupVersionKind) error {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(gvk)
-	err := w.live.Get(ctx, client.ObjectKeyFromObject(step.Object), m)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for %s: %w", step.Target(), err)
+	m, err := w.look(ctx, step.Object, gvk)
+	if err != nil || m == nil {
+		return err
 	}
 	return CheckOwner(owner, m)
+}
+
+// look asks the API server for the metadata of an object; nil when there is none.
+func (w *Writer) look(ctx context.Context, o client.Object, gvk schema.GroupVersionKind) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(gvk)
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(o), m)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s: %w", plan.RefOf(o), err)
+	}
+	return m, nil
 }
 
 // Alive tells whether the owner is there and stays: whether the API server, not a
@@ -172,14 +181,9 @@ func (w *Writer) Alive(ctx context.Context, owner client.Object) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("looking whether the owner is there: %w", err)
 	}
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(gvk)
-	err = w.live.Get(ctx, client.ObjectKeyFromObject(owner), m)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking whether %s is there: %w", plan.RefOf(owner), err)
+	m, err := w.look(ctx, owner, gvk)
+	if err != nil || m == nil {
+		return false, err
 	}
 	return m.GetUID() == owner.GetUID() && m.GetDeletionTimestamp().IsZero(), nil
 }

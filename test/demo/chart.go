@@ -1,14 +1,9 @@
 package demo
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // SystemNamespace is where the operator lives.
@@ -37,13 +32,6 @@ func (d *Demo) InstallChart(ctx context.Context, args ...string) error {
 
 // Helm runs Helm, which BuildHelm has built, and returns what it printed.
 func (d *Demo) Helm(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(d.Images, "helm"), append([]string{"--kubeconfig", d.Cluster.Kubeconfig()}, args...)...)
 	home := filepath.Join(d.Images, "helm-home") // nothing of the user's own counts
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("helm %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.String(), nil
+	return d.run(ctx, filepath.Join(d.Images, "helm"), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, args)
 }

@@ -177,11 +177,18 @@ func (d *Demo) Diagnosis(ctx context.Context, namespace string) string {
 
 // Kubectl runs kubectl of the cluster's version and returns what it printed.
 func (d *Demo) Kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, d.Cluster.Record().Kubectl, append([]string{"--kubeconfig", d.Cluster.Kubeconfig()}, args...)...)
+	return d.run(ctx, d.Cluster.Record().Kubectl, nil, args)
+}
+
+// run runs a program on the cluster, with these variables besides our own, and returns
+// what it printed.
+func (d *Demo) run(ctx context.Context, program string, env, args []string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, append([]string{"--kubeconfig", d.Cluster.Kubeconfig()}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+		return stdout.String(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return stdout.String(), nil
 }
