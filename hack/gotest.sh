@@ -10,8 +10,8 @@
 #
 # FAIRLEAD_REAL_NODE=0|1          switches the real-node tests off or on
 # FAIRLEAD_REQUIRE_REAL_NODE=1    a missing real node is a failure, not a skip
-# TEST_RESULTS                    directory that gets LEVEL.json (go test -json) and
-#                                 LEVEL.again (what was told twice, and how it went)
+# TEST_RESULTS                    directory that gets LEVEL-RUN.json (go test -json) and
+#                                 LEVEL-RUN.again (what was told twice, and how it went)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${TOOL:?run it as: make test-unit, test-cluster, test-e2e or test-fault}"
@@ -22,7 +22,13 @@ shift
 # and those whose tests ask clustertest for one.
 cluster_pattern='/fairlead/test/(cluster|e2e)(/[^ ]*)? |/test/cluster/clustertest( |$)'
 
-# run_tests FORMAT MODULE PACKAGES FLAGS...: -race needs cgo; vet is left to verify.
+# The planner is pure code that one goroutine runs, and its tales take six times as long
+# under the race detector: a share of them is told with it, and all of them without.
+planner=internal/system/doris
+detector=-race cgo=1 # which -race needs
+runs=0
+
+# run_tests FORMAT MODULE PACKAGES FLAGS...: vet is left to verify.
 # Stories have deadlines, and a machine may stand still for longer: if few fail (six
 # with their subtests), each is told once more. What fails again has failed; what
 # passes then is named at the end, with what it said the first time above. More
@@ -30,7 +36,8 @@ cluster_pattern='/fairlead/test/(cluster|e2e)(/[^ ]*)? |/test/cluster/clustertes
 run_tests() {
   local format=$1 module=$2 packages=$3; shift 3
   local options=(--format "$format" --hide-summary=skipped --packages "$packages")
-  local name="$level-${module//[^a-z]/_}"
+  runs=$((runs + 1))
+  local name="$level-$runs"
   if [[ -n "${TEST_RESULTS:-}" ]]; then
     mkdir -p "$TEST_RESULTS"
     options+=(--jsonfile "$TEST_RESULTS/$name.json")
@@ -41,7 +48,7 @@ run_tests() {
   fi
   (
     cd "$module"
-    CGO_ENABLED=1 $TOOL gotestsum "${options[@]}" -- -race -vet=off "$@"
+    CGO_ENABLED=$cgo $TOOL gotestsum "${options[@]}" -- $detector -vet=off "$@"
   )
 }
 
@@ -76,9 +83,12 @@ unit)
   export GOGC="${GOGC:-400}"
   for module in $(hack/modules.sh code); do
     listed=$(list "$module")
-    mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | names)
+    mapfile -t packages < <(grep -vE "$cluster_pattern" <<<"$listed" | grep -vE "/$planner " | names)
     run_tests standard-quiet "$module" "${packages[*]}" -timeout 30m "$@" || status=1
   done
+  run_tests standard-quiet . "./$planner" -timeout 30m -short -run 'TestAny|TestGolden|KilledAtEveryStep' "$@" || status=1
+  detector='' cgo=0
+  run_tests standard-quiet . "./$planner" -timeout 30m "$@" || status=1
   ;;
 cluster | e2e)
   choose_real_node

@@ -23,11 +23,7 @@ import (
 // that there is nothing left to do then.
 func TestAnyHistorySettles(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a while")
-	}
-	// A bound on time, not on cases: a slow machine tries fewer.
-	end, failed := time.Now().Add(20*time.Second), false
+	end, failed := time.Now().Add(budget()), false
 	rapid.Check(t, func(t *rapid.T) {
 		if !failed && time.Now().After(end) {
 			return

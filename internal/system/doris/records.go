@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,8 @@ func (p planner) carry(target *appsv1.StatefulSet) {
 	if found == nil {
 		return
 	}
-	owned, err := p.engine.Owned(found, FieldManager)
+	// Looked up only for a set that has such a record: it costs more than the rest of the plan.
+	owned := sync.OnceValues(func() (map[string]any, error) { return p.engine.Owned(found, FieldManager) })
 	for _, key := range patched {
 		value := found.Annotations[key]
 		if value == "" { // somebody took it away, and the status of the resource has it
@@ -42,7 +44,7 @@ func (p planner) carry(target *appsv1.StatefulSet) {
 			}
 			continue
 		}
-		if err == nil && holds(owned, "metadata.annotations["+strconv.Quote(key)+"]") {
+		if ours, err := owned(); err == nil && holds(ours, "metadata.annotations["+strconv.Quote(key)+"]") {
 			target.Annotations[key] = value
 		}
 	}
