@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead-dev/fairlead/internal/cli/act"
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
+	"github.com/fairlead-dev/fairlead/internal/cli/explain"
 	"github.com/fairlead-dev/fairlead/internal/cli/history"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
 	"github.com/fairlead-dev/fairlead/internal/cli/plan"
@@ -46,9 +47,9 @@ change nothing but annotations of the DorisCluster.
 	})
 	how := status.Command(flags, streams)
 	how.AddCommand(self.StatusCommand(flags, streams))
-	explain := &cobra.Command{Use: "explain", Short: "Print where values come from", Args: cobra.NoArgs}
-	explain.AddCommand(self.ExplainCommand(flags, streams))
-	cmd.AddCommand(plan.Command(flags, streams), how, history.Command(flags, streams), explain)
+	where := explain.Command(flags, streams)
+	where.AddCommand(self.ExplainCommand(flags, streams))
+	cmd.AddCommand(plan.Command(flags, streams), how, history.Command(flags, streams), where)
 	cmd.AddCommand(act.Commands(flags, streams)...)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "version",

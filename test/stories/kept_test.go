@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 )
 
 // storageOf is the annotation of a set that says where settings are kept.
@@ -40,6 +43,8 @@ func TestSettingsAreKept(t *testing.T) {
 		}
 	}
 	s.quiet(2 * time.Second)
+	s.saysPlugin(exit.OK, []string{"be ", "custom_config_dir", "operator", "keeps settings on volume", "not known"}, "explain", "dcr/doris")
+	s.changesAreCounted()
 
 	dc := s.doris("doris")
 	dc.Spec.RuntimeConfigPersistence.Enabled = new(false)
@@ -71,6 +76,32 @@ func TestSettingsAreKept(t *testing.T) {
 	if before.Annotations[storageOf] != after.Annotations[storageOf] {
 		t.Errorf("it says %q, and said %q", after.Annotations[storageOf], before.Annotations[storageOf])
 	}
+}
+
+// changesAreCounted puts what the operator notes of changed settings where it would, for
+// there are no nodes here that could be asked: the status counts them, and explain says
+// where they are.
+func (s *scene) changesAreCounted() {
+	s.Helper()
+	dc := s.doris("doris")
+	observed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.namespace, Name: "doris-observed", Labels: map[string]string{dorisv1.LabelOwner: "doris"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(dc, dorisv1.GroupVersionKind())},
+	}, Data: map[string]string{"be": `{"image":"i","nodes":{"doris-be-1":{"start":"a","changed":{"streaming_load_max_mb":"2026-05-06T12:00:00Z"}}}}`}}
+	if err := s.client.Create(s.Context(), observed); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the status counts it", func() string {
+		if is := s.doris("doris").Status.RuntimeConfig; is == nil || is.ChangedSettings != 1 || is.ChangedNodes != 1 {
+			return fmt.Sprintf("it says %+v", is)
+		}
+		return ""
+	})
+	s.saysPlugin(exit.OK, []string{"run-time", "doris-be-1", "2026-05-06T12:00:00Z"}, "explain", "dcr", "doris", "streaming_load_max_mb")
+	if out := s.saysPlugin(exit.OK, []string{"be", "custom_config_dir"}, "explain", "dcr", "doris", "custom_config_dir"); strings.Contains(out, "streaming_load_max_mb") {
+		s.Errorf("explain says more than was asked:\n%s", out)
+	}
+	s.saysPlugin(exit.Failed, []string{"one KEY"}, "explain", "dcr", "doris", "a", "b")
 }
 
 func hasKept(mounts []corev1.VolumeMount) bool {

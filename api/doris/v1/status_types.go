@@ -75,6 +75,15 @@ type RuntimeConfigStatus struct {
 	// +listType=set
 	// +optional
 	NotKept []ComponentType `json:"notKept,omitempty"`
+
+	// ChangedSettings counts the settings that were changed in running nodes; the
+	// ConfigMap <name>-observed names them.
+	// +optional
+	ChangedSettings int32 `json:"changedSettings,omitempty"`
+
+	// ChangedNodes counts the nodes that they were changed in.
+	// +optional
+	ChangedNodes int32 `json:"changedNodes,omitempty"`
 }
 
 // CnStatus is the state of the compute nodes.

@@ -60,6 +60,8 @@ type asker struct {
 	heard map[types.UID]heard
 	// seen is what the databases of clusters said last.
 	seen map[types.UID]sighting
+	// rounds is what the nodes of components said of their settings last.
+	rounds map[types.UID]pollRound
 }
 
 // heard is what the node of a Pod said last.

@@ -76,6 +76,7 @@ func ownNames(dc *dorisv1.DorisCluster) []ownName {
 		{"Secret", AdminSecretName(dc.Name)},
 		{"Secret", digestKeyName(dc.Name)},
 		{"ConfigMap", BootstrapConfigMapName(dc.Name)},
+		{"ConfigMap", ObservedName(dc.Name)},
 		{kindAutoscaler, AutoscalerName(dc.Name)},
 	}
 	for _, c := range rendered {

@@ -20,6 +20,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/observe"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/overrides"
 )
 
 // World is what is observed of one DorisCluster.
@@ -55,6 +56,9 @@ type World struct {
 	// Nodes is what the nodes of Pods said of their settings, of those that had to
 	// be asked.
 	Nodes map[string]NodeReport
+	// Polls is what the nodes of each component said last of settings that were changed
+	// in them.
+	Polls map[dorisv1.ComponentType][]overrides.Poll
 	// Database is what the database said of its members; nil when nobody asked.
 	Database *DatabaseView
 	// Account is the version of the Secret that the resource names as its account.
@@ -134,6 +138,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	}
 	s.observeNodes(ctx, dc, &w)
 	s.observeDatabase(ctx, dc, &w)
+	s.observeOverrides(ctx, dc, &w)
 	return w, nil
 }
 

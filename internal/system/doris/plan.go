@@ -51,6 +51,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")
 	}
 	p.wantDigestKey()
+	p.observed()
 	for _, record := range objects.ConfigMaps {
 		p.want(p.withRetired(record), live(w.OwnMaps, record.Name), "record that the frontends have served")
 	}

@@ -268,7 +268,8 @@ func (p planner) reportRuntime() *dorisv1.RuntimeConfigStatus {
 		case runtimeconfig.UserManaged:
 		}
 	}
-	if len(out.Kept)+len(out.NotKept) == 0 {
+	p.reportOverrides(&out)
+	if len(out.Kept)+len(out.NotKept) == 0 && out.ChangedSettings == 0 {
 		return nil
 	}
 	slices.Sort(out.Kept)

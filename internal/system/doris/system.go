@@ -87,7 +87,7 @@ func (s *System) Reaching(nodes Nodes, now func() time.Time) *System {
 }
 
 // Counting has each call to a node or a database told: which one (members, change,
-// settings, set), and how it ended (ok, denied, refused, unreachable).
+// settings, set, poll), and how it ended (ok, denied, refused, unreachable).
 func (s *System) Counting(counted func(call, outcome string)) *System {
 	if s.asker != nil {
 		s.asker.counted = counted
