@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -29,30 +30,30 @@ type keptAccount struct {
 
 // kept is the account of a cluster: read anew when its Secret is another one, or
 // when nobody knows which one it is.
-func (r reached) kept(ctx context.Context, at databaseAddress) (client.Credentials, error) {
-	if at.cluster.Spec.AuthSecret == "" || at.account == "" {
-		return r.account(ctx, at.cluster)
+func (r reached) kept(ctx context.Context, dc *dorisv1.DorisCluster, secretVersion string) (client.Credentials, error) {
+	if dc.Spec.AuthSecret == "" || secretVersion == "" {
+		return r.account(ctx, dc)
 	}
 	r.accounts.mu.Lock()
-	last, known := r.accounts.known[at.cluster.UID]
+	last, known := r.accounts.known[dc.UID]
 	r.accounts.mu.Unlock()
-	version := at.cluster.Spec.AuthSecret + " " + at.account
+	version := dc.Spec.AuthSecret + " " + secretVersion
 	if known && last.version == version {
 		return last.Credentials, nil
 	}
-	account, err := r.account(ctx, at.cluster)
+	account, err := r.account(ctx, dc)
 	if err != nil {
 		return account, err
 	}
 	r.accounts.mu.Lock()
 	defer r.accounts.mu.Unlock()
-	r.accounts.known[at.cluster.UID] = keptAccount{version: version, Credentials: account}
+	r.accounts.known[dc.UID] = keptAccount{version: version, Credentials: account}
 	return account, nil
 }
 
 // master logs in and finds the master among the frontends.
 func (r reached) master(ctx context.Context, at databaseAddress) (*client.Doris, client.Node, []client.Frontend, error) {
-	account, err := r.kept(ctx, at)
+	account, err := r.kept(ctx, at.cluster, at.account)
 	if err != nil {
 		return nil, client.Node{}, nil, err
 	}

@@ -31,6 +31,8 @@ type nodeAddress struct {
 	uid         types.UID
 	host        string
 	query, http int32
+	// account is the version of the Secret that names the account.
+	account string
 	// tls is how it is asked over TLS; nil where it speaks none.
 	tls *encryption
 }

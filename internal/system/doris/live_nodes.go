@@ -38,9 +38,8 @@ type reached struct {
 }
 
 // NewNodes returns the nodes of clusters as they are reached by a dialer, with the
-// account that each resource names. The account is read anew for each call that
-// needs one, or whenever its Secret is another one, so that a rotated password is
-// followed.
+// account that each resource names. The account is read anew whenever its Secret is
+// another one, or nobody knows which one it is, so that a rotated password is followed.
 func NewNodes(dial Dial, secret SecretReader) Nodes {
 	return reached{dial: dial, secret: secret, accounts: &accounts{known: map[types.UID]keptAccount{}, masters: map[types.UID]client.Node{}, encrypted: map[tlsKey]keptTLS{}}}
 }
@@ -117,7 +116,7 @@ func (r reached) backend(ctx context.Context, at nodeAddress, do func(*client.Do
 }
 
 func (r reached) withAccount(ctx context.Context, at nodeAddress) (*client.Doris, error) {
-	account, err := r.account(ctx, at.cluster)
+	account, err := r.kept(ctx, at.cluster, at.account)
 	if err != nil {
 		return nil, err
 	}

@@ -232,7 +232,7 @@ func (p planner) address(kind dorisv1.ComponentType, pod *corev1.Pod) nodeAddres
 	recorded, _ := readAccepted(p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)])
 	return nodeAddress{
 		cluster: p.dc, kind: kind, pod: pod.Name, uid: pod.UID, host: pod.Status.PodIP, tls: p.encryptionOf(kind, recorded),
-		query: recorded.Frontend.Query, http: map[dorisv1.ComponentType]int32{
+		account: p.world.Account, query: recorded.Frontend.Query, http: map[dorisv1.ComponentType]int32{
 			dorisv1.ComponentFE: recorded.Frontend.HTTP, dorisv1.ComponentBE: recorded.Backend.Web, dorisv1.ComponentCN: recorded.Backend.Web,
 		}[kind],
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -134,5 +135,29 @@ func TestNodesHaveTheirTurn(t *testing.T) {
 	now = now.Add(6 * of.every)
 	if got := len(a.poll(t.Context(), d, of, nodes)); got != 0 {
 		t.Errorf("after an hour %d count", got)
+	}
+}
+
+// TestAskingReadsAnAccountOnce holds that who is asked time and again costs the API server
+// nothing: the Secret of the account is read again when it is another one.
+func TestAskingReadsAnAccountOnce(t *testing.T) {
+	t.Parallel()
+	reads := 0
+	nowhere := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
+	nodes := NewNodes(nowhere, func(context.Context, string, string) (map[string][]byte, error) {
+		reads++
+		return map[string][]byte{corev1.BasicAuthPasswordKey: []byte("917331")}, nil
+	}).(Poller)
+	dc := &dorisv1.DorisCluster{Spec: dorisv1.DorisClusterSpec{AuthSecret: "account"}}
+	for _, step := range []struct {
+		account string
+		want    int
+	}{{"1", 1}, {"1", 1}, {"2", 2}, {"2", 2}, {"", 3}, {"", 4}} {
+		if _, err := nodes.Poll(t.Context(), nodeAddress{cluster: dc, kind: dorisv1.ComponentFE, host: "10.0.0.1", query: 9030, account: step.account}); err == nil {
+			t.Error("nobody is there, and somebody answered")
+		}
+		if reads != step.want {
+			t.Errorf("version %q: the Secret was read %d times, want %d", step.account, reads, step.want)
+		}
 	}
 }
