@@ -67,7 +67,15 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	t.Run("rows outlive the Pod they were written through", func(t *testing.T) { rowsOutlivePod(ctx, t, d) })
 	t.Run("killing the operator restarts nothing", func(t *testing.T) { operatorKilled(ctx, t, d) })
 	t.Run("a setting is changed without a restart and outlives one", func(t *testing.T) { settingOutlivesContainer(ctx, t, d) })
+	var settings *kept
+	t.Run("settings are changed in nodes that are killed while they write them", func(t *testing.T) { settings = settingsChanged(ctx, t, d) })
 	t.Run("another version under queries, none of which fails", func(t *testing.T) { upgradedUnderQueries(ctx, t, d) })
+	t.Run("the settings are there with another version, and counted", func(t *testing.T) {
+		k := settings.goesOn(t)
+		k.allThere(ctx, "another version")
+		k.counted(ctx)
+	})
+	t.Run("the settings are there in a StatefulSet that is made again", func(t *testing.T) { settings.goesOn(t).setAgain(ctx) })
 	t.Run("a bad image stops at one Pod, and mended it goes on by itself", func(t *testing.T) { badImageStopsAtOnePod(ctx, t, d) })
 	t.Run("more memory without a restart", func(t *testing.T) { memoryWithoutRestart(ctx, t, d) })
 	t.Run("backends come and go without a lost row", func(t *testing.T) { backendsComeAndGo(ctx, t, d) })
