@@ -74,7 +74,9 @@ func (s settings) dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	host, port, err := net.SplitHostPort(address)
 	switch {
-	case err != nil || s.Database == "":
+	case err != nil:
+	case s.Database == "": // at once: a name that nobody serves keeps a resolver busy for ten seconds
+		return nil, fmt.Errorf("dial %s: no database runs in the Pods of this tale", address)
 	case port == "9030":
 		address = s.Database
 	case strings.HasSuffix(host, ".svc.cluster.local"):
@@ -236,6 +238,9 @@ func (p *process) trouble() error {
 		return nil
 	}
 }
+
+// reconciles is how often it has looked at a cluster and said so.
+func (p *process) reconciles() int { return strings.Count(p.logged(), `"msg":"reconciled"`) }
 
 func (p *process) logged() string {
 	text, err := os.ReadFile(p.log)

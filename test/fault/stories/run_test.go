@@ -326,8 +326,11 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 	half()
 	watches := sc.proxy.Watches()
 	sc.op.end(syscall.SIGTERM)
+	looked := sc.op.reconciles()
 	sc.op.launch()
-	for deadline := time.Now().Add(patience); sc.proxy.Watches() == watches; time.Sleep(50 * time.Millisecond) {
+	_, err := sc.doris(ctx)
+	there := err == nil // something that it will look at
+	for deadline := time.Now().Add(patience); sc.proxy.Watches() == watches || there && sc.op.reconciles() == looked; time.Sleep(50 * time.Millisecond) {
 		if err := sc.op.trouble(); err != nil || time.Now().After(deadline) {
 			out.sayf(checkProcess, "it did not come back after a restart: %v", err)
 			return

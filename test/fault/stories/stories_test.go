@@ -32,6 +32,15 @@ spec:
   beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
 `
 
+// without is told that something is missing, and waits for it.
+const without = `
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: doris}
+spec:
+  feSpec: {replicas: 1, image: "apache/doris:fe-2.1.8", configMapInfo: {configMapName: not-there, resolveKey: fe.conf}}
+`
+
 // one has one member of each, and claims: its Pods can be replaced.
 const one = `
 apiVersion: doris.selectdb.com/v1
@@ -73,6 +82,10 @@ spec:
 var (
 	createSmall = tale{name: "create 1+1", act: creates(small), unsettled: settledCluster}
 	createThree = tale{name: "create 3+3", act: creates(three), unsettled: settledCluster}
+	lacking     = tale{
+		name: "one that names a ConfigMap which is not there names another one", unsettled: stalledOver("nor-this"),
+		act: inTurn(creates(without), awaitsStalled, edits(func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ConfigMapInfo.ConfigMapName = "nor-this" })),
+	}
 	imageChange = tale{
 		name: "image change of 3+3", setup: creates(three), unsettled: runs("3.0.5"), replaced: 1,
 		act: edits(func(dc *dorisv1.DorisCluster) {
@@ -220,6 +233,27 @@ func (s *scene) doris(ctx context.Context) (*dorisv1.DorisCluster, error) {
 
 // settledCluster says what is missing until the cluster is as its spec says,
 // and every Pod runs what the template says.
+// stalledOver is where a cluster gets that lacks something.
+func stalledOver(name string) func(context.Context, *scene) string {
+	return func(ctx context.Context, s *scene) string {
+		dc, err := s.doris(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		if says := story.ConditionText(dc, meta.ConditionStalled); !strings.HasPrefix(says, "True") || !strings.Contains(says, name) {
+			return "it is not Stalled over " + name + ": " + says
+		}
+		return ""
+	}
+}
+
+// awaitsStalled waits until that is said, and nothing follows.
+func awaitsStalled(ctx context.Context, s *scene) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		return stalledOver("not-there")(ctx, s) == "" && s.uncalm(calm) == "", nil
+	})
+}
+
 func settledCluster(ctx context.Context, s *scene) string {
 	dc, err := s.doris(ctx)
 	if err != nil {
