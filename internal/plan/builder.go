@@ -162,8 +162,9 @@ func (b *Builder) update(w Want) error {
 	if err != nil {
 		return err
 	}
-	if used := w.Live.GetAnnotations()[meta.AnnotationConsents]; used != "" {
-		rendered = withAnnotation(rendered, meta.AnnotationConsents, used) // it is ours, and only grows
+	used := max(Consents(w.Live), Consents(w.Rendered)) // it is ours, and only grows
+	if used > 0 {
+		rendered = withAnnotation(rendered, meta.AnnotationConsents, strconv.Itoa(used))
 	}
 	ref := RefOf(w.Rendered)
 	for _, n := range notes {
@@ -188,7 +189,7 @@ func (b *Builder) update(w Want) error {
 		return err
 	}
 	if w.Approved || u.approved {
-		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(Consents(w.Live)+1))
+		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(used+1))
 	}
 	b.plan.Steps = append(b.plan.Steps, Apply{
 		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), UID: w.Live.GetUID(), Exact: w.Exact,
@@ -223,7 +224,7 @@ func (b *Builder) judge(w Want, fields []diff.Field) update {
 		}
 		judged, kept = append(judged, c), append(kept, f)
 	}
-	u.approved = b.consent(judged, Consents(w.Live))
+	u.approved = b.consent(judged, max(Consents(w.Live), Consents(w.Rendered)))
 	for i, c := range judged {
 		if c.Verdict == VerdictApply && b.Blocked() {
 			c = b.waiting(c)

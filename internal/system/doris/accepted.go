@@ -146,7 +146,11 @@ func readAccepted(set *appsv1.StatefulSet) (a accepted, ok bool) {
 	if set == nil {
 		return accepted{}, false
 	}
-	if err := json.Unmarshal([]byte(set.Annotations[meta.AnnotationAccepted]), &a); err != nil {
+	return acceptedIn(set.Annotations[meta.AnnotationAccepted])
+}
+
+func acceptedIn(text string) (a accepted, ok bool) {
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		return accepted{}, false
 	}
 	return a, a.Version == acceptedVersion

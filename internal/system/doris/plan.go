@@ -258,6 +258,7 @@ func (p planner) component(c Component, w workload, has content) error {
 		p.takeOver(w)
 		return nil
 	}
+	p.sayRecords(w)
 	disks := p.disks(w)
 	p.growDisks(disks)
 	if p.recreates(w, disks) {

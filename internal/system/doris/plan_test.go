@@ -556,6 +556,7 @@ func TestCauses(t *testing.T) {
 					s.Annotations[meta.AnnotationRevision] = "0"
 					editTemplate(s)
 				})
+				w.dc.Status.Workloads = nil // which would say that somebody made it so
 			},
 			object: "StatefulSet/doris-be",
 			want:   []string{"revision"},

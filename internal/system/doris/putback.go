@@ -244,6 +244,9 @@ func (p planner) remember(w workload, target *appsv1.StatefulSet) {
 			target.Annotations[key] = value
 		}
 	}
+	if w.live != nil { // of which somebody may have taken some away
+		note(meta.AnnotationConsents, w.live.Annotations[meta.AnnotationConsents])
+	}
 	switch {
 	case w.live == nil || w.lost:
 	case w.back != nil:

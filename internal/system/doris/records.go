@@ -11,6 +11,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
 // What the operator remembers of a set is in annotations of the set, where it changes
@@ -65,8 +66,9 @@ func recordsOf(set *appsv1.StatefulSet) map[string]string {
 	return out
 }
 
-// inStatus are the records of a set that the status of a resource has, as annotations.
-func inStatus(dc *dorisv1.DorisCluster, set string) map[string]string {
+// inStatus are the records of a set that the status of a resource has, as annotations,
+// and the revision of its rendering.
+func inStatus(dc *dorisv1.DorisCluster, set string) (records map[string]string, revision string) {
 	for _, pin := range dc.Status.Workloads {
 		if pin.Name != set {
 			continue
@@ -75,36 +77,101 @@ func inStatus(dc *dorisv1.DorisCluster, set string) map[string]string {
 		for key, value := range pin.Records {
 			out[meta.Prefix+key] = value
 		}
-		return out
+		return out, strconv.Itoa(int(pin.Revision))
 	}
-	return nil
+	return nil, ""
 }
 
-// recordsBack gives those of our sets their records back from whose annotations the
-// main one was taken away.
+// recordsBack gives those of our sets back what somebody took from their records. What
+// a set says is what is true, since it changes in the same write as its template, and
+// the status of the resource may be a write behind. It is not believed where our writes
+// cannot have made it so.
 func recordsBack(dc *dorisv1.DorisCluster, sets map[string]*appsv1.StatefulSet) map[string]*appsv1.StatefulSet {
 	out, copied := sets, false
 	for _, name := range sortedKeys(sets) {
-		set := sets[name]
-		if _, readable := readAccepted(set); readable || !pinned(set) {
-			continue
-		}
-		records := inStatus(dc, name)
-		delete(records, meta.AnnotationTemplate)
-		if records[meta.AnnotationAccepted] == "" {
+		back := spoilt(dc, sets[name])
+		if len(back) == 0 {
 			continue
 		}
 		if !copied {
 			out, copied = maps.Clone(sets), true
 		}
-		back := *set
-		back.Annotations = records
-		maps.Copy(back.Annotations, set.Annotations)
-		back.Annotations[meta.AnnotationAccepted] = records[meta.AnnotationAccepted]
-		out[name] = &back
+		out[name] = withRecords(sets[name], back)
 	}
 	return out
 }
+
+// withRecords is a set with other annotations.
+func withRecords(set *appsv1.StatefulSet, with map[string]string) *appsv1.StatefulSet {
+	out := *set
+	out.Annotations = maps.Clone(set.Annotations)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	maps.Copy(out.Annotations, with)
+	return &out
+}
+
+// spoilt are the records of a set that none of our writes can have left so, as the
+// status of the resource repeats them: the main one cannot be read; fewer consents are
+// used up than were; or the template is the one that the status knows, and is said to
+// be rendered at another revision or from something else.
+func spoilt(dc *dorisv1.DorisCluster, set *appsv1.StatefulSet) map[string]string {
+	records, revision := inStatus(dc, set.Name)
+	stamp := records[meta.AnnotationTemplate]
+	delete(records, meta.AnnotationTemplate)
+	was, known := acceptedIn(records[meta.AnnotationAccepted])
+	if !known || !pinned(set) {
+		return nil
+	}
+	is, readable := readAccepted(set)
+	if !readable {
+		maps.DeleteFunc(records, func(key, _ string) bool { return key != meta.AnnotationAccepted && set.Annotations[key] != "" })
+		return records
+	}
+	back := map[string]string{}
+	used := consentsIn(records[meta.AnnotationConsents])
+	if used > plan.Consents(set) {
+		back[meta.AnnotationConsents] = records[meta.AnnotationConsents]
+	}
+	if stamp != stampOf(set) || used < plan.Consents(set) { // it is ahead of the status
+		return back
+	}
+	if said := set.Annotations[meta.AnnotationRevision]; said != revision {
+		back[meta.AnnotationRevision] = revision
+	}
+	if !(accepted{Spec: is.Spec}).same(accepted{Spec: was.Spec}) { // what renders the same needs no new record
+		back[meta.AnnotationAccepted] = records[meta.AnnotationAccepted]
+	}
+	return back
+}
+
+func consentsIn(text string) int {
+	return plan.Consents(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.AnnotationConsents: text}}})
+}
+
+// sayRecords tells that what is remembered of a set was not what it said.
+func (p planner) sayRecords(w workload) {
+	if w.live == nil || p.found[w.live.Name] == nil {
+		return
+	}
+	var keys []string
+	found := p.found[w.live.Name]
+	for _, key := range append([]string{meta.AnnotationRevision}, remembered...) {
+		if found.Annotations[key] != w.live.Annotations[key] {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 {
+		p.build.Find(plan.Finding{
+			Severity: plan.Warning, Field: "StatefulSet " + w.live.Name, Reason: reasonRecordsRestored,
+			Message: "somebody else changed what the operator remembers of it (" + strings.Join(keys, ", ") + "): what status.workloads repeats is right, and counts",
+		})
+	}
+}
+
+// reasonRecordsRestored says that records of a set were changed by somebody else.
+const reasonRecordsRestored = "RecordsRestored"
 
 // remembers is the set of a component as far as its records go: that of one that is
 // gone has what the status of the resource repeats. It is nil where nothing is known.
@@ -113,7 +180,7 @@ func (p planner) remembers(kind dorisv1.ComponentType) *appsv1.StatefulSet {
 	if set := p.world.StatefulSets[name]; set != nil {
 		return set
 	}
-	records := inStatus(p.dc, name)
+	records, _ := inStatus(p.dc, name)
 	if len(records) == 0 {
 		return nil
 	}

@@ -116,5 +116,6 @@ func (p planner) repeated(set *appsv1.StatefulSet) bool {
 	for key, value := range recordsOf(set) {
 		now[meta.Prefix+key] = value
 	}
-	return maps.Equal(now, inStatus(p.dc, set.Name))
+	said, _ := inStatus(p.dc, set.Name)
+	return maps.Equal(now, said)
 }

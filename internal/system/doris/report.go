@@ -103,6 +103,7 @@ func expected(dc *dorisv1.DorisCluster, c dorisv1.ComponentType, set *appsv1.Sta
 // the spec.
 func workloadsOf(dc *dorisv1.DorisCluster, w World) []dorisv1.WorkloadStatus {
 	var out []dorisv1.WorkloadStatus
+	w.StatefulSets = recordsBack(dc, w.StatefulSets)
 	for _, c := range rendered {
 		if specOf(dc, c) == nil {
 			continue

@@ -21,6 +21,12 @@ import (
 // replicas and everything else stay as they are.
 func (p planner) takeOver(w workload) {
 	from := string(w.live.Spec.UpdateStrategy.Type)
+	annotations := map[string]any{meta.AnnotationRevision: strconv.Itoa(w.revision), meta.AnnotationAccepted: w.recorded.String()}
+	if before, _ := inStatus(p.dc, w.live.Name); before != nil {
+		// It was handed back, or made by somebody else in the place of ours: with one
+		// consent more, what the status still says of that does not count.
+		annotations[meta.AnnotationConsents] = strconv.Itoa(consentsIn(before[meta.AnnotationConsents]) + 1)
+	}
 	p.build.Carry([]plan.Change{{
 		Object: plan.RefOf(w.live), Path: "spec.updateStrategy", From: from, To: string(appsv1.OnDeleteStatefulSetStrategyType),
 		Cause: plan.CauseRevision, Effect: plan.EffectNone, Verdict: plan.VerdictApply, Reason: meta.ReasonTakenOver,
@@ -28,11 +34,8 @@ func (p planner) takeOver(w workload) {
 	}}, plan.Patch{
 		Object: w.live, Manager: FieldManager, Reason: "take over as it is",
 		Fields: map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{
-				meta.AnnotationRevision: strconv.Itoa(w.revision),
-				meta.AnnotationAccepted: w.recorded.String(),
-			}},
-			"spec": map[string]any{"updateStrategy": onDelete()},
+			"metadata": map[string]any{"annotations": annotations},
+			"spec":     map[string]any{"updateStrategy": onDelete()},
 		},
 	})
 }
