@@ -191,6 +191,11 @@ type LeavingInstance struct {
 	// Tablets that it still holds; not there while that is not known.
 	// +optional
 	Tablets *int64 `json:"tablets,omitempty"`
+
+	// LastMoved is when it was last seen to hold fewer tablets than before, or when
+	// it was first asked how many it holds.
+	// +optional
+	LastMoved *metav1.Time `json:"lastMoved,omitempty"`
 }
 
 // ScaleInPolicy says how members leave.

@@ -120,6 +120,7 @@ func (p planner) reportMembers(kind dorisv1.ComponentType, before, now *dorisv1.
 		if l := p.leaverOf(kind, set, ordinalOf(name)); l.row != nil {
 			out.Tablets = l.row.TabletNum
 		}
+		out.LastMoved = p.lastMoved(leavingBefore(before, name), out)
 		now.LeavingInstances = append(now.LeavingInstances, out)
 	}
 	if kind == dorisv1.ComponentFE {

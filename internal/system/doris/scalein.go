@@ -255,6 +255,9 @@ func (p planner) statements(s *scaling) bool {
 	}
 	still := strings.Join(left, ", ")
 	reason, message, said := meta.ReasonMembersLeaving, "leaving the database: "+still, s.how()+" ("+still+")"
+	if stuck := p.stuck(s); stuck != "" {
+		reason, message, said = meta.ReasonMembersUnsafe, stuck, stuck
+	}
 	if len(refused) > 0 {
 		reason = meta.ReasonScaleInRefused
 		message = fmt.Sprintf("the database refuses: %s. Mend that, or put %s.replicas back to %d", strings.Join(slices.Compact(refused), "; "), fieldOf(s.kind), s.has)

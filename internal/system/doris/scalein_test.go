@@ -131,6 +131,30 @@ func TestBackendsLeave(t *testing.T) {
 		w.statements(t, "DECOMMISSION BACKEND doris-be-3", "DECOMMISSION BACKEND doris-be-4", "CANCEL DECOMMISSION BACKEND doris-be-3", "CANCEL DECOMMISSION BACKEND doris-be-4")
 		w.only(t, fiveBackends...)
 	})
+	t.Run("no tablet moves for as long as the progress deadline, and then they do", func(t *testing.T) {
+		w := memberCluster(t, threeByFive)
+		w.db.stuck = true
+		w.backendsWanted(4)
+		w.lives()
+		moved := w.dc.Status.BeStatus.LeavingInstances[0].LastMoved
+		if moved == nil {
+			t.Fatalf("leaving are %v", w.dc.Status.BeStatus.LeavingInstances)
+		}
+		w.now = moved.Add(progressDeadline / 2) // some minutes go by in a life
+		w.lives()
+		if got := condition(w.dc, meta.ConditionReconciling); !strings.HasPrefix(got, "True MembersLeaving: ") {
+			t.Errorf("before the deadline Reconciling is %q", got)
+		}
+		w.now = moved.Add(progressDeadline)
+		w.lives()
+		const says = "True MembersCannotLeave: no tablet has left doris-be-4 with 12 tablets for 10m0s: "
+		if got := condition(w.dc, meta.ConditionReconciling); !strings.HasPrefix(got, says) || !strings.HasSuffix(got, "put spec.beSpec.replicas back to 5") {
+			t.Errorf("after the deadline Reconciling is %q", got)
+		}
+		w.db.stuck = false
+		w.lives()
+		w.only(t, fiveBackends[:4]...)
+	})
 	t.Run("wanted again when it is out already", func(t *testing.T) {
 		w := memberCluster(t, threeByFive)
 		w.db.stuck = true
