@@ -98,6 +98,7 @@ bench-restarts: ## Count restarts and settings of 40 edits under configUpdatePol
 
 .PHONY: demo
 demo: ## Bring up a Doris cluster on a local Kubernetes with a real node (root on Linux).
+	@echo 'Compiling the demonstration and what it needs of Kubernetes: on a new machine some minutes without a word, later seconds.'
 	go run ./hack/demo up $(ARGS)
 
 .PHONY: demo-down

@@ -78,9 +78,7 @@ func up(ctx context.Context, dir string) error {
 		return err
 	}
 	images := make(chan error, 1)
-	go func() {
-		images <- errors.Join(demo.BuildImages(ctx, root, d.Images, os.Stdout), demo.BuildHelm(ctx, root, d.Images, os.Stdout))
-	}()
+	go func() { images <- buildAll(ctx, d) }()
 	d.Sayf("starting Kubernetes (its log: %s)", filepath.Join(dir, "cluster", "logs"))
 	d.Cluster, err = cluster.Up(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Nodes: cluster.Real, Log: os.Stdout})
 	if imagesErr := <-images; imagesErr != nil {
@@ -91,6 +89,16 @@ func up(ctx context.Context, dir string) error {
 	}
 	d.Sayf("Kubernetes runs")
 	return show(ctx, d, dir)
+}
+
+// buildAll makes what needs no cluster, while that one starts.
+func buildAll(ctx context.Context, d *demo.Demo) error {
+	d.Sayf("building the images, Helm, bin/cluster and bin/kubectl-fairlead, while Kubernetes starts")
+	return errors.Join(
+		demo.BuildImages(ctx, d.Root, d.Images, d.Out),
+		demo.BuildHelm(ctx, d.Root, d.Images, d.Out),
+		demo.BuildTools(ctx, d.Root, d.Out),
+	)
 }
 
 func show(ctx context.Context, d *demo.Demo, dir string) error {
@@ -130,15 +138,15 @@ func show(ctx context.Context, d *demo.Demo, dir string) error {
 const next = `
 What to try next, in this directory:
 
-  eval "$(go run ./hack/cluster env --dir %[2]s)"     # kubectl of this cluster
+  eval "$(bin/cluster env --dir %[2]s)"     # kubectl of this cluster
   kubectl get dcr,pods,pvc -n analytics
   kubectl describe dcr doris -n analytics
-  go run ./cmd/kubectl-fairlead status doris -n analytics
-  go run ./cmd/kubectl-fairlead explain operator            # its options, and where they come from
-  %[1]s/images/helm upgrade fairlead charts/fairlead -n fairlead-system --reuse-values --set logging.level=debug
+  bin/kubectl-fairlead status doris -n analytics
+  bin/kubectl-fairlead explain operator            # its options, and where they come from
+  %[1]s/images/helm upgrade fairlead charts/fairlead -n fairlead-system --reset-then-reuse-values --set logging.level=debug
   sed 's/memory: 256Mi/memory: 300Mi/' examples/doriscluster.yaml \
-    | go run ./cmd/kubectl-fairlead plan -n analytics -f -    # what an edit would do
-  make demo-down                                            # remove it all
+    | bin/kubectl-fairlead plan -n analytics -f -  # what an edit would do
+  make demo-down                                   # remove it all
 `
 
 func down(ctx context.Context, dir string) error {

@@ -68,6 +68,13 @@ func BuildStandIn(ctx context.Context, root, dir string, out io.Writer, flags ..
 	return goTool(ctx, root, out, append([]string{"run", "./hack/image", "dorissim", "--out", dir}, flags...)...)
 }
 
+// BuildTools puts the programs with which a person goes on into bin/: that of the
+// cluster and the plugin of kubectl. "go run" of a person's own shell has other flags,
+// so that it would compile Kubernetes' libraries once more.
+func BuildTools(ctx context.Context, root string, out io.Writer) error {
+	return goTool(ctx, root, out, "build", "-o", filepath.Join(root, "bin")+string(filepath.Separator), "./hack/cluster", "./cmd/kubectl-fairlead")
+}
+
 func goTool(ctx context.Context, root string, out io.Writer, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, out, out
