@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"regexp"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,17 +63,20 @@ func (w *Writer) patch(ctx context.Context, step plan.Patch) error {
 		send = w.resize
 	}
 	err := send(ctx, step.Object, step.Fields, step.Manager)
-	if err != nil && step.Else != nil && !denied(err) && (Permanent(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
+	if err != nil && step.Else != nil && !Denied(err) && (Permanent(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)) {
 		return w.merge(ctx, step.Object, step.Else, step.Manager)
 	}
 	return err
 }
 
-// denied tells whether the account of the operator lacks the right to patch. That
-// says nothing about what was asked for, as a quota or a webhook does under the same
-// code: it is for a person to mend, and no reason to replace Pods instead.
-func denied(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource ")
+// noRight is how an API server says that an account lacks a right.
+var noRight = regexp.MustCompile(`" cannot [a-z]+ resource "`)
+
+// Denied tells whether the account of the operator lacks the right to what it asked
+// for. That says nothing about what was asked for, as a quota or a webhook does under
+// the same code: it is for a person to mend, and no reason to replace Pods instead.
+func Denied(err error) bool {
+	return apierrors.IsForbidden(err) && noRight.MatchString(err.Error())
 }
 
 // Adopt carries out one Adopt step. The managed fields of other managers are not

@@ -19,6 +19,7 @@ func TestDenied(t *testing.T) {
 		want bool
 	}{
 		"the role lacks the verb":                {apierrors.NewForbidden(pods, "be-0", errors.New(`User "system:serviceaccount:a:b" cannot patch resource "pods/resize" in API group "" in the namespace "n"`)), true},
+		"the role lacks another verb":            {apierrors.NewForbidden(pods, "be-0", errors.New(`User "system:serviceaccount:a:b" cannot delete resource "pods" in API group "" in the namespace "n"`)), true},
 		"a quota is used up":                     {apierrors.NewForbidden(pods, "be-0", errors.New("exceeded quota: q, requested: memory=2Gi, used: memory=1Gi, limited: memory=2Gi")), false},
 		"a webhook says no":                      {apierrors.NewForbidden(pods, "be-0", errors.New(`admission webhook "w" denied the request: too large`)), false},
 		"the sizes are no sizes":                 {apierrors.NewBadRequest(`cannot patch resource "x"`), false},
@@ -26,8 +27,8 @@ func TestDenied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := denied(fmt.Errorf("resizing Pod/be-0: %w", tc.err)); got != tc.want {
-				t.Errorf("denied says %t of %v", got, tc.err)
+			if got := Denied(fmt.Errorf("resizing Pod/be-0: %w", tc.err)); got != tc.want {
+				t.Errorf("Denied says %t of %v", got, tc.err)
 			}
 		})
 	}

@@ -95,7 +95,10 @@ func makes(step plan.Step) bool {
 // failed is what is said of a step that failed, in the words of the custom
 // resource where the system has them.
 func (r *Reconciler[O, W]) failed(rn *run[O, W], step plan.Step, err error) *status.Failure {
-	f := &status.Failure{Reason: meta.ReasonApplyFailed, Err: err, Permanent: apply.Permanent(err)}
+	f := &status.Failure{Reason: meta.ReasonApplyFailed, Err: wayOut(err), Permanent: apply.Permanent(err)}
+	if apply.Denied(err) {
+		return f
+	}
 	var written client.Object
 	switch s := step.(type) {
 	case plan.Apply:
@@ -116,6 +119,15 @@ func (r *Reconciler[O, W]) failed(rn *run[O, W], step plan.Step, err error) *sta
 		said = append(said, f.String())
 	}
 	return &status.Failure{Reason: findings[0].Reason, Err: errors.New(strings.Join(said, "; ")), Permanent: true}
+}
+
+// wayOut adds to an answer by which the operator lacks a right who can mend that. All
+// else is told by the answer itself.
+func wayOut(err error) error {
+	if !apply.Denied(err) {
+		return err
+	}
+	return fmt.Errorf("%w: the operator's account lacks this right; grant it (config/rbac, and rbac.create of the chart, have all that it needs), and it goes on by itself within about a minute", err)
 }
 
 // refused notes a step apart that the API server refused. What another step says

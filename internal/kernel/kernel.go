@@ -276,7 +276,7 @@ func (r *Reconciler[O, W]) pass(ctx context.Context, reader observe.Reader, rn *
 		if ctx.Err() != nil {
 			err = fmt.Errorf("gave up after %s: %w", r.Timeout, err)
 		}
-		rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: err}
+		rn.failure = &status.Failure{Reason: meta.ReasonObserveFailed, Err: wayOut(err)}
 		return false
 	}
 	rn.world, rn.observed = world, true

@@ -235,6 +235,12 @@ func TestReconcile(t *testing.T) {
 			did: []string{"delete", "status"}, events: []string{"ApplyFailed"}, after: -1, ready: `False ApplyFailed pods "p" is forbidden: no`,
 		},
 		{
+			name: "step that the account has no right to stalls and says how it goes on", double: newDouble(steps(deleteIt)),
+			fail: map[string]error{"delete": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New(`User "u" cannot delete resource "pods" in API group "" in the namespace "n"`))},
+			did:  []string{"delete", "status"}, events: []string{"ApplyFailed"}, after: -1,
+			ready: `False ApplyFailed pods "p" is forbidden: User "u" cannot delete resource "pods" in API group "" in the namespace "n": the operator's account lacks this right; grant it (config/rbac, and rbac.create of the chart, have all that it needs), and it goes on by itself within about a minute`,
+		},
+		{
 			name: "conflict is silent and soon tried again", double: newDouble(steps(deleteIt)), fail: map[string]error{"delete": fmt.Errorf("deleting: %w", conflict)},
 			did: []string{"delete"}, after: 20 * time.Millisecond,
 		},

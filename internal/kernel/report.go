@@ -48,7 +48,7 @@ func (r *Reconciler[O, W]) report(ctx context.Context, rn *run[O, W]) error {
 	}
 	if err != nil {
 		if apply.Permanent(err) {
-			r.Emit(rn.obj, event.NotReported(err))
+			r.Emit(rn.obj, event.NotReported(wayOut(err)))
 		}
 		return err
 	}

@@ -172,7 +172,7 @@ func dependsOnFrontends(dc *dorisv1.DorisCluster, c dorisv1.ComponentType) bool 
 
 func frontendsRun(dc *dorisv1.DorisCluster) []plan.Finding {
 	fe := dc.Spec.FeSpec
-	if fe == nil || replicasOf(&fe.BaseSpec) > 0 {
+	if fe == nil || fe.Replicas == nil || *fe.Replicas != 0 { // another rule tells of a negative number
 		return nil
 	}
 	var f faults

@@ -48,6 +48,7 @@ func TestValidate(t *testing.T) {
 		}, ""},
 		"more replicas than anybody means":   {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(2_000_000_000)) }, "Refusal spec.beSpec.replicas"},
 		"negative replicas":                  {func(dc *dorisv1.DorisCluster) { dc.Spec.BeSpec.Replicas = new(int32(-1)) }, "Refusal spec.beSpec.replicas"},
+		"fewer frontends than none":          {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = new(int32(-3)) }, "Refusal spec.feSpec.replicas"},
 		"one frontend and nothing else said": {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.Replicas = new(int32(1)) }, ""},
 		"nobody may elect":                   {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = new(int32(0)) }, "Refusal spec.feSpec.electionNumber"},
 		"more electors than frontends":       {func(dc *dorisv1.DorisCluster) { dc.Spec.FeSpec.ElectionNumber = new(int32(5)) }, "Warning spec.feSpec.electionNumber"},
