@@ -1,6 +1,6 @@
 // Command image builds the project's container images without a container engine and without a registry.
 //
-//	go run ./hack/image dorissim --out DIR [--fe-tag TAG] [--be-tag TAG] [--program FILE]
+//	go run ./hack/image dorissim --out DIR [--fe-tag NAME:TAG] [--be-tag NAME:TAG] [--program FILE]
 //	go run ./hack/image operator --binary PATH --out DIR [--tag TAG]
 //
 // The paths of the archives go to standard output, progress to standard error.
@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-dev/fairlead/test/image"
 )
 
-const usage = "usage: image dorissim|operator --out DIR [flags]"
+const usage = "usage: image dorissim|operator --out DIR [flags]; names of images are whole ones, such as apache/doris:be-2.1.9"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -54,8 +54,8 @@ func dorissim(ctx context.Context, args []string) ([]string, error) {
 	d := image.Doris{Base: image.Base{Packages: image.BasePackages, Log: os.Stderr}}
 	flags := flag.NewFlagSet("dorissim", flag.ExitOnError)
 	flags.StringVar(&d.OutDir, "out", "", "directory for the archives")
-	flags.StringVar(&d.FETag, "fe-tag", image.DefaultFETag, "name of the FE image; the version in it is the one reported")
-	flags.StringVar(&d.BETag, "be-tag", image.DefaultBETag, "name of the BE image")
+	flags.StringVar(&d.FETag, "fe-tag", image.DefaultFETag, "whole name of the FE image; the version in its tag is the one reported")
+	flags.StringVar(&d.BETag, "be-tag", image.DefaultBETag, "whole name of the BE image, such as apache/doris:be-2.1.9")
 	flags.StringVar(&d.Program, "program", "", "the dorissim binary (default: built here)")
 	flags.StringVar(&d.Base.CacheDir, "cache", cache, "directory of the cached base layer")
 	_ = flags.Parse(args)

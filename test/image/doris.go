@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,6 +39,9 @@ const (
 
 // Build writes the FE's and the BE's archive and returns their files.
 func (d Doris) Build(ctx context.Context) ([]string, error) {
+	if err := errors.Join(wholeName(d.FETag), wholeName(d.BETag)); err != nil {
+		return nil, err
+	}
 	base, err := d.Base.Layer(ctx)
 	if err != nil {
 		return nil, err
@@ -66,6 +70,16 @@ func (d Doris) Build(ctx context.Context) ([]string, error) {
 		files = append(files, file)
 	}
 	return files, nil
+}
+
+// wholeName refuses a name without a repository, or without a tag: a tag alone would be
+// taken for the name of another image.
+func wholeName(image string) error {
+	repository, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	if repository == "" || tag == "" {
+		return fmt.Errorf("%q is no whole name of an image: give its repository and its tag, as in apache/doris:be-2.1.8", image)
+	}
+	return nil
 }
 
 func (d Doris) program(ctx context.Context) ([]byte, error) {

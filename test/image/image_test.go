@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,25 @@ func TestADorisTreeHoldsOneComponent(t *testing.T) {
 	for _, n := range []string{"be_entrypoint.sh", "be/bin/start_be.sh"} {
 		if tree.Has(dorisRoot + "/" + n) {
 			t.Errorf("%s is in the FE image", n)
+		}
+	}
+}
+
+func TestNamesOfImagesAreWholeOnes(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{
+		DefaultFETag: false, DefaultBETag: false, "apache/doris:be-2.1.9": false, "localhost:5000/doris:be-2.1.9": false,
+		"be-2.1.9": true, "localhost:5000/doris": true, "apache/doris:": true, "apache/:be-2.1.9": true, "": true,
+	} {
+		d := Doris{FETag: DefaultFETag, BETag: name, OutDir: t.TempDir(), Base: Base{CacheDir: filepath.Join(t.TempDir(), "none"), Packages: []string{"none"}, Log: io.Discard}}
+		if err := wholeName(name); (err != nil) != refused {
+			t.Errorf("%q: error %v, and it should be refused: %t", name, err, refused)
+		}
+		if !refused {
+			continue
+		}
+		if _, err := d.Build(t.Context()); err == nil || !strings.Contains(err.Error(), "is no whole name") {
+			t.Errorf("building %q: error %v, want one that asks for the whole name", name, err)
 		}
 	}
 }
