@@ -139,8 +139,8 @@ func envCommand(dir *string) *cobra.Command {
 			} else {
 				fmt.Fprintln(cmd.ErrOrStderr(), "cluster: kubectl fairlead is not built, so it is not put on the PATH: make build, and ask again")
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\nexport FAIRLEAD_CLUSTER_DIR=%s\nexport PATH=%s:\"$PATH\"\n",
-				quote(c.Kubeconfig()), quote(c.Dir()), strings.Join(path, ":"))
+			fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\nexport FAIRLEAD_CLUSTER_DIR=%s\nexport KUBECACHEDIR=%s\nexport PATH=%s:\"$PATH\"\n",
+				quote(c.Kubeconfig()), quote(c.Dir()), quote(c.ClientCache()), strings.Join(path, ":"))
 			return nil
 		},
 	}

@@ -66,6 +66,26 @@ func TestDirectoryComesFromTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestEnvironmentKeepsWhatClientsCacheInTheCluster(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "up")
+	if _, err := ledger.Create(dir, ledger.Record{Ready: true, Kubectl: "/k8s/kubectl"}); err != nil {
+		t.Fatal(err)
+	}
+	const kubeconfig = "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]}"
+	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := call(t, "env", "--dir", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"export KUBECONFIG='" + dir + "/kubeconfig'", "export KUBECACHEDIR='" + dir + "/client-cache'", "export PATH='/k8s'"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("no line %s in\n%s", line, out)
+		}
+	}
+}
+
 func TestQuote(t *testing.T) {
 	for text, want := range map[string]string{
 		"/plain":     "'/plain'",

@@ -51,8 +51,8 @@ const intro = `This brings up, on this machine and for as long as you like:
 
 Doris itself is played by a stand-in (docs/dorissim.md), as no image registry is used.
 It installs Debian packages where they are missing (containerd, runc, CNI plugins and
-others; each is named) and builds Kubernetes from source once, which takes some minutes.
-"make demo-down" removes all but the packages and the cache of built programs.
+others; each is named) and builds Kubernetes from source once, in about ten minutes on two cores.
+"make demo-down" removes all but the packages, the cache of built programs, and bin/.
 `
 
 func up(ctx context.Context, dir string) error {

@@ -141,6 +141,10 @@ func (c *Cluster) Record() ledger.Record { return c.ledger.Record() }
 // Kubeconfig returns the path of an administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, kubeconfigFile) }
 
+// ClientCache returns the directory in which kubectl and Helm may keep what they asked
+// the API server; it goes with the cluster, as nothing in a home directory would.
+func (c *Cluster) ClientCache() string { return filepath.Join(c.dir, "client-cache") }
+
 // RESTConfig returns an administrator's client configuration with a high rate limit.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 

@@ -191,7 +191,7 @@ func (d *Demo) Kubectl(ctx context.Context, args ...string) (string, error) {
 // what it printed.
 func (d *Demo) run(ctx context.Context, program string, env, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, append([]string{"--kubeconfig", d.Cluster.Kubeconfig()}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "KUBECACHEDIR="+d.Cluster.ClientCache()), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
