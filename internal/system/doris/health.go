@@ -90,6 +90,9 @@ func behind(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 // else edited. There a Pod is outdated when what we rendered changed, when a
 // person let the rest of a found roll go on, or asked for a restart.
 func outdated(set *appsv1.StatefulSet, p *corev1.Pod, edited bool) bool {
+	if retried(set, p) {
+		return true
+	}
 	if !behind(set, p) || kept(set, p) {
 		return false
 	}

@@ -30,6 +30,17 @@ type lastGood struct {
 	// Template is the stamp of the template; empty where it was found without one.
 	Template string   `json:"template,omitempty"`
 	Accepted accepted `json:"accepted"`
+	// Retried is the UID of the Pod on which the same template failed before, where a
+	// person asked for another attempt. It is made again first, and what has become of
+	// it so far does not count against that attempt.
+	Retried string `json:"retried,omitempty"`
+}
+
+// retried tells whether a Pod is what is left of an earlier attempt, and has not come up
+// after all.
+func retried(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	good, rolling := readLastGood(set)
+	return rolling && good.Retried != "" && good.Retried == string(pod.UID) && !ready(pod)
 }
 
 // failedChange is a change of a template that was taken back, in the annotation
@@ -223,7 +234,7 @@ func (p planner) failedOn(w workload) (failed failedChange, proven bool) {
 		pod := &p.world.Pods[string(w.kind)][i]
 		why, fails := p.fails(w.kind, pod)
 		switch {
-		case !madeFrom(pod, stamp):
+		case !madeFrom(pod, stamp), retried(w.live, pod):
 			older = true
 		case ready(pod):
 			proven = true
@@ -277,7 +288,15 @@ func (p planner) goodNow(w workload) string {
 	if !putBack && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return ready(&pod) && current(w.live, &pod) }) {
 		return ""
 	}
-	return encoded(lastGood{Revision: w.revision, Template: stampOf(w.live), Accepted: w.recorded})
+	good := lastGood{Revision: w.revision, Template: stampOf(w.live), Accepted: w.recorded}
+	if f, stopped := p.stopped(w.kind); stopped {
+		for i := range pods {
+			if pods[i].Name == f.Pod && madeFrom(&pods[i], f.Template) {
+				good.Retried = string(pods[i].UID)
+			}
+		}
+	}
+	return encoded(good)
 }
 
 // rolled tells whether every Pod of a set is there and ready on its template.

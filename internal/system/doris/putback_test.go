@@ -124,6 +124,22 @@ func TestTheTemplateIsPutBackWhenARollStops(t *testing.T) {
 				t.Errorf("after it failed again the template has %s", got)
 			}
 		}},
+		{"a consent makes the Pod that failed again, and what it was like before does not count", func(t *testing.T, w *world) {
+			t.Helper()
+			failed := object(w, "doris-be-2", &corev1.Pod{}).UID
+			p := w.reconcile()
+			w.asks(map[string]string{meta.AnnotationApprove: p.HeldSets()[0].Approve})
+			w.settle()
+			if diff := cmp.Diff([]string{"doris-be-2"}, w.evicts); diff != "" {
+				t.Errorf("Pods that went (-want +got):\n%s", diff)
+			}
+			if got := object(w, "doris-be-2", &corev1.Pod{}); got.UID == failed || w.image("doris-be-2") != "apache/doris:be-bad" {
+				t.Errorf("it was not made again from what failed: %s", w.image("doris-be-2"))
+			}
+			if got := w.templateOf("doris-be").Spec.Containers[0].Image; got != "apache/doris:be-1" {
+				t.Errorf("after it failed again the template has %s", got)
+			}
+		}},
 		{"a second edit that fails too goes back to the template that ran", func(t *testing.T, w *world) {
 			t.Helper()
 			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-bad-again" })
