@@ -31,6 +31,8 @@ type Inputs struct {
 	Mounted map[dorisv1.ComponentType]map[string]*corev1.ConfigMap
 	// Secrets tells which of the Secrets that References names exist.
 	Secrets map[string]bool
+	// AccountFault says why the Secret that is named as the account is none.
+	AccountFault string
 	// Claims holds the shared claims that References names. A nil map means that
 	// nobody looked, and then they are not checked.
 	Claims map[string]*corev1.PersistentVolumeClaim

@@ -44,6 +44,8 @@ type reference struct {
 	kind, name, field string
 }
 
+const accountField = "spec.authSecret"
+
 // references lists what each component of a cluster needs, in a fixed order.
 func references(dc *dorisv1.DorisCluster) []reference {
 	var list []reference
@@ -59,7 +61,7 @@ func references(dc *dorisv1.DorisCluster) []reference {
 		for _, m := range secretsOf(c.spec, c.field) {
 			add("Secret", m.name, m.field)
 		}
-		add("Secret", dc.Spec.AuthSecret, "spec.authSecret")
+		add("Secret", dc.Spec.AuthSecret, accountField)
 		if k := dc.Spec.KerberosInfo; k != nil {
 			add("ConfigMap", k.Krb5ConfigMap, "spec.kerberosInfo.krb5ConfigMap")
 			add("Secret", k.KeytabSecretName, "spec.kerberosInfo.keytabSecretName")
@@ -82,13 +84,16 @@ func sharedWith(s dorisv1.SharedPersistentVolumeClaim, kind dorisv1.ComponentTyp
 func missing(dc *dorisv1.DorisCluster, in Inputs) []Missing {
 	var list []Missing
 	for _, r := range references(dc) {
-		if r.existsIn(in) {
-			continue
-		}
 		m := Missing{
 			Component: r.component, Field: r.field,
 			On:      plan.Ref{Kind: r.kind, Namespace: dc.Namespace, Name: r.name},
 			Message: fmt.Sprintf("%s names %s %q, which does not exist in namespace %q: create it, or change the field", r.field, r.kind, r.name, dc.Namespace),
+		}
+		if r.existsIn(in) {
+			if r.field != accountField || in.AccountFault == "" {
+				continue
+			}
+			m.Message = in.AccountFault
 		}
 		list = append(list, m)
 		if r.component != dorisv1.ComponentFE || r.kind != "ConfigMap" {

@@ -79,6 +79,23 @@ type interest struct {
 	every time.Duration
 }
 
+// accountReader is a way to nodes that can tell what is wrong with an account before it
+// is used.
+type accountReader interface {
+	AccountFault(ctx context.Context, dc *dorisv1.DorisCluster, secretVersion string) string
+}
+
+// observeAccount looks at the account that the resource names: once for each version of
+// its Secret.
+func (s *System) observeAccount(ctx context.Context, dc *dorisv1.DorisCluster, w *World) {
+	if s.asker == nil || w.Account == "" || released(dc) {
+		return
+	}
+	if reader, can := s.asker.nodes.(accountReader); can {
+		w.AccountFault = reader.AccountFault(ctx, dc, w.Account)
+	}
+}
+
 // observeDatabase asks the database who its members are.
 func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, w *World) {
 	if s.asker == nil || released(dc) {

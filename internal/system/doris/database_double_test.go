@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -21,6 +22,8 @@ type databaseDouble struct {
 	backends     []client.Backend
 	brokers      []client.Broker
 	registered   map[string]bool // UIDs of Pods that have registered themselves
+	// noAccount is what is wrong with the Secret of the account.
+	noAccount string
 	// keep leaves drained backends in the list; stuck moves no tablet.
 	keep, stuck bool
 	// silent does not say beforehand whether backends can be decommissioned.
@@ -136,6 +139,10 @@ func (d *databaseDouble) tablets() int64 {
 		n += *b.TabletNum
 	}
 	return n
+}
+
+func (d *databaseDouble) AccountFault(context.Context, *dorisv1.DorisCluster, string) string {
+	return d.noAccount
 }
 
 func (d *databaseDouble) Members(_ context.Context, at databaseAddress, health bool) (membersAnswer, error) {

@@ -26,6 +26,18 @@ type accounts struct {
 type keptAccount struct {
 	version string
 	client.Credentials
+	// lacks says what that version is no account for.
+	lacks *accountError
+}
+
+// AccountFault says why nobody can log in with what the Secret holds that a resource
+// names as its account; nothing, where that may be.
+func (r reached) AccountFault(ctx context.Context, dc *dorisv1.DorisCluster, secretVersion string) string {
+	_, err := r.kept(ctx, dc, secretVersion)
+	if lacks, is := errors.AsType[*accountError](err); is {
+		return lacks.says
+	}
+	return ""
 }
 
 // kept is the account of a cluster: read anew when its Secret is another one, or
@@ -38,17 +50,20 @@ func (r reached) kept(ctx context.Context, dc *dorisv1.DorisCluster, secretVersi
 	last, known := r.accounts.known[dc.UID]
 	r.accounts.mu.Unlock()
 	version := dc.Spec.AuthSecret + " " + secretVersion
-	if known && last.version == version {
-		return last.Credentials, nil
+	if !known || last.version != version {
+		account, err := r.account(ctx, dc)
+		last = keptAccount{version: version, Credentials: account}
+		if err != nil && !errors.As(err, &last.lacks) {
+			return account, err
+		}
+		r.accounts.mu.Lock()
+		r.accounts.known[dc.UID] = last
+		r.accounts.mu.Unlock()
 	}
-	account, err := r.account(ctx, dc)
-	if err != nil {
-		return account, err
+	if last.lacks != nil {
+		return client.Credentials{}, last.lacks
 	}
-	r.accounts.mu.Lock()
-	defer r.accounts.mu.Unlock()
-	r.accounts.known[dc.UID] = keptAccount{version: version, Credentials: account}
-	return account, nil
+	return last.Credentials, nil
 }
 
 // master logs in and finds the master among the frontends.
@@ -75,7 +90,7 @@ func (r reached) master(ctx context.Context, at databaseAddress) (*client.Doris,
 		r.accounts.masters[at.cluster.UID] = node
 	}
 	if errors.Is(err, client.ErrDenied) {
-		err = fmt.Errorf("%s: %w", account, err)
+		err = fmt.Errorf("%s: %w", accountOf(at.cluster, account), err)
 	}
 	return doris, node, frontends, err
 }

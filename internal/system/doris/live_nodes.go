@@ -148,11 +148,46 @@ func (r reached) account(ctx context.Context, dc *dorisv1.DorisCluster) (client.
 		if user == "" {
 			user = defaultUser
 		}
+		if lacks := lackingIn(data, user); lacks != "" {
+			return client.Credentials{}, &accountError{fmt.Sprintf(
+				"spec.authSecret names Secret %q, which has no key %s: give it the keys username and password of an account of the database (type kubernetes.io/basic-auth), or change the field",
+				dc.Spec.AuthSecret, lacks)}
+		}
 		return client.Credentials{User: user, Password: strings.TrimRight(string(data[corev1.BasicAuthPasswordKey]), "\n")}, nil
 	case dc.Spec.AdminUser != nil && dc.Spec.AdminUser.Name != "":
 		return client.Credentials{User: dc.Spec.AdminUser.Name, Password: dc.Spec.AdminUser.Password}, nil
 	}
 	return client.Credentials{User: defaultUser}, nil
+}
+
+// accountError says that a Secret does not hold an account.
+type accountError struct{ says string }
+
+func (e *accountError) Error() string { return e.says }
+
+// Unwrap tells that nobody can log in with it.
+func (e *accountError) Unwrap() error { return client.ErrDenied }
+
+// lackingIn names the keys that the Secret of an account lacks. That of root needs no
+// password, which is how Doris begins.
+func lackingIn(data map[string][]byte, user string) string {
+	_, named := data[corev1.BasicAuthUsernameKey]
+	_, secret := data[corev1.BasicAuthPasswordKey]
+	switch {
+	case !named && !secret:
+		return corev1.BasicAuthUsernameKey + " and no key " + corev1.BasicAuthPasswordKey
+	case !secret && user != defaultUser:
+		return corev1.BasicAuthPasswordKey
+	}
+	return ""
+}
+
+// accountOf names an account and where it comes from.
+func accountOf(dc *dorisv1.DorisCluster, account client.Credentials) string {
+	if dc.Spec.AuthSecret != "" {
+		return fmt.Sprintf("%s of Secret %q (spec.authSecret)", account, dc.Spec.AuthSecret)
+	}
+	return account.String()
 }
 
 func (n nodeAddress) sqlNode() client.Node { return client.Node{Host: n.host, Port: n.query} }

@@ -63,6 +63,8 @@ type World struct {
 	Database *DatabaseView
 	// Account is the version of the Secret that the resource names as its account.
 	Account string
+	// AccountFault says why nobody can log in with what that Secret holds.
+	AccountFault string
 }
 
 // Watches lists the kinds whose objects belong to a DorisCluster.
@@ -136,6 +138,7 @@ func (s *System) Observe(ctx context.Context, r observe.Reader, dc *dorisv1.Dori
 	if err := observeRevisions(ctx, r, dc, &w); err != nil {
 		return World{}, err
 	}
+	s.observeAccount(ctx, dc, &w)
 	s.observeNodes(ctx, dc, &w)
 	s.observeDatabase(ctx, dc, &w)
 	s.observeOverrides(ctx, dc, &w)

@@ -176,7 +176,7 @@ func (p planner) contents() map[dorisv1.ComponentType]content {
 func (p planner) inputs(contents map[dorisv1.ComponentType]content) Inputs {
 	in := Inputs{
 		Revision: LatestRevision, ConfigMaps: maps.Clone(p.world.ConfigMaps), Secrets: p.world.Secrets, Claims: p.world.Claims,
-		Bootstrapped: p.bootstrapped(), DataInCompute: p.dataInCompute(),
+		Bootstrapped: p.bootstrapped(), DataInCompute: p.dataInCompute(), AccountFault: p.world.AccountFault,
 	}
 	in.Mounted = map[dorisv1.ComponentType]map[string]*corev1.ConfigMap{}
 	for kind, has := range contents {
