@@ -35,6 +35,7 @@ type Nodes struct {
 	// pods names the Pod of an address, files what each has read at its start.
 	pods   map[string]string
 	files  map[string]string
+	kept   map[string]string // what the init container of a Pod was given
 	starts map[string]int
 	// members are the addresses by which the frontends know the backends of Pods.
 	members map[string]string
@@ -46,7 +47,7 @@ func New(dir string) *Nodes {
 	return &Nodes{
 		local:   &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler), Transport: here()},
 		members: map[string]string{},
-		fes:     map[string]*local.FE{}, bes: map[string]*local.BE{}, pods: map[string]string{}, files: map[string]string{}, starts: map[string]int{},
+		fes:     map[string]*local.FE{}, bes: map[string]*local.BE{}, pods: map[string]string{}, files: map[string]string{}, kept: map[string]string{}, starts: map[string]int{},
 	}
 }
 
@@ -61,16 +62,33 @@ func here() http.RoundTripper {
 	}}
 }
 
+// The init container that keeps settings gives its Pod what it finds in the one directory
+// in the other. No script runs on a simulated node; here its file is handed over.
+const (
+	keeper   = "runtime-config-init"
+	found    = "/etc/fairlead/runtime-config/source/"
+	mountDir = "/etc/doris/"
+)
+
 // Start is called by the simulated kubelet when a container starts.
 func (n *Nodes) Start(ctx context.Context, p simnode.Process) {
-	if p.Container != "fe" && p.Container != "be" {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	switch p.Container {
+	case "fe", "be":
+	case keeper:
+		n.kept[p.Pod] = p.Files[found+"fe.conf"] + p.Files[found+"be.conf"] // it has one of them
+		return
+	default:
+		return
+	}
 	n.pods[p.IP] = p.Pod
 	n.starts[p.Pod]++
-	n.files[p.Pod] = p.Files["/etc/doris/"+p.Container+".conf"]
+	file, mounted := p.Files[mountDir+p.Container+".conf"]
+	if !mounted {
+		file = n.kept[p.Pod]
+	}
+	n.files[p.Pod] = file
 	var err error
 	if p.Container == "fe" {
 		err = n.startFE(ctx, p.Pod)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
 	"github.com/fairlead-dev/fairlead/test/fault"
 	"github.com/fairlead-dev/fairlead/test/inpods"
 	"github.com/fairlead-dev/fairlead/test/story"
@@ -337,7 +338,18 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 		}
 	}
 	half()
+	news := 0
 	for _, w := range slices.Concat(sc.proxy.Writes()[numbered:], sc.proxy.Unnumbered()[others:]) {
+		// What nodes say of themselves is heard once a minute: a node that was started in
+		// the tale may be news after it, and has an event.
+		if w.Resource == "configmaps" && w.Name == doris.ObservedName("doris") {
+			news++
+			continue
+		}
+		if w.Resource == "events" && news > 0 {
+			news--
+			continue
+		}
 		// client-go counts events that repeat by a patch, and when that fails (two
 		// at once: there is nothing to patch yet) tries again ten seconds later.
 		if w.Resource == "events" && w.Verb == http.MethodPatch {
