@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client/setting"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/conf"
@@ -45,6 +46,9 @@ func (r reached) Poll(ctx context.Context, at nodeAddress) ([]setting.Item, erro
 type pollNode struct {
 	at    nodeAddress
 	start string
+	// basis is what its answer is judged by. An answer that was judged by something else
+	// counts no more: the operator may have set meanwhile what it tells of.
+	basis string
 	// judge makes of what the node reports what is kept of it.
 	judge func([]setting.Item) []overrides.Setting
 }
@@ -56,12 +60,18 @@ type pollSubject struct {
 	every time.Duration
 }
 
+// pollAnswer is what a node said, and by what that was judged.
+type pollAnswer struct {
+	overrides.Poll
+	basis string
+}
+
 // pollRound is what the nodes of a component said last.
 type pollRound struct {
 	at time.Time
 	// every is how often there is one.
 	every time.Duration
-	said  map[string]overrides.Poll
+	said  map[string]pollAnswer
 	// next is the first node of the next go.
 	next int
 }
@@ -100,7 +110,10 @@ func (p planner) pollNodes(kind dorisv1.ComponentType) []pollNode {
 		if !current(set, pod) || !ready(pod) || pod.Status.PodIP == "" || startOf(pod) == "" {
 			continue
 		}
-		out = append(out, pollNode{at: p.address(kind, pod), start: startOf(pod), judge: judgeOf(pod, started, file)})
+		out = append(out, pollNode{
+			at: p.address(kind, pod), start: startOf(pod), judge: judgeOf(pod, started, file),
+			basis: set.Annotations[meta.AnnotationAccepted] + "\n" + pod.Annotations[meta.AnnotationLive],
+		})
 	}
 	return out
 }
@@ -180,8 +193,8 @@ func (a *asker) poll(ctx context.Context, poller Poller, of pollSubject, nodes [
 	defer a.mu.Unlock()
 	var out []overrides.Poll
 	for _, n := range nodes {
-		if said, heard := a.rounds[subject].said[n.at.pod]; heard && said.Start == n.start {
-			out = append(out, said)
+		if said, heard := a.rounds[subject].said[n.at.pod]; heard && said.Start == n.start && said.basis == n.basis {
+			out = append(out, said.Poll)
 		}
 	}
 	return out
@@ -194,7 +207,7 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 	a.mu.Lock()
 	last := a.rounds[subject]
 	a.mu.Unlock()
-	round := pollRound{at: a.now(), every: every, said: map[string]overrides.Poll{}}
+	round := pollRound{at: a.now(), every: every, said: map[string]pollAnswer{}}
 	var (
 		mu   sync.Mutex
 		wait sync.WaitGroup
@@ -212,7 +225,7 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			round.said[n.at.pod] = overrides.Poll{Pod: n.at.pod, Start: n.start, At: round.at, Settings: n.judge(items)}
+			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: round.at, Settings: n.judge(items)}, n.basis}
 		})
 	}
 	wait.Wait()

@@ -132,6 +132,10 @@ func TestNodesHaveTheirTurn(t *testing.T) {
 	if got := len(a.poll(t.Context(), d, of, nodes)); got != many-1 {
 		t.Errorf("one runs another container, and %d count", got)
 	}
+	nodes[1].basis = "the operator has set something since"
+	if got := len(a.poll(t.Context(), d, of, nodes)); got != many-2 {
+		t.Errorf("one was judged by what does not hold any more, and %d count", got)
+	}
 	now = now.Add(6 * of.every)
 	if got := len(a.poll(t.Context(), d, of, nodes)); got != 0 {
 		t.Errorf("after an hour %d count", got)
