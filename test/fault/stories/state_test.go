@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/system/doris"
 )
 
 // states reads the state of namespaces.
@@ -86,7 +87,14 @@ func (s *states) of(ctx context.Context, namespace string) (map[string]string, e
 		}
 		objects = append(objects, list.Items...)
 	}
+	objects = slices.DeleteFunc(objects, heardLater)
 	return normalised(namespace, objects)
+}
+
+// heardLater tells whether an object says what nodes told of themselves when they were last
+// asked, which is once a minute: how far that is when a tale ends is chance.
+func heardLater(o unstructured.Unstructured) bool {
+	return o.GetKind() == "ConfigMap" && o.GetName() == doris.ObservedName("doris")
 }
 
 // drawn are the fields that the cluster draws or counts by itself.
