@@ -43,6 +43,9 @@ type Want struct {
 	Left func(path string) bool
 }
 
+// consents is how many were used up: the count is ours, and only grows.
+func (w Want) consents() int { return max(Consents(w.Live), Consents(w.Rendered)) }
+
 // Builder makes a Plan in the order in which its methods are called. After
 // Wait, differences are still listed, with the verdict wait, but no steps
 // are added: what follows a barrier is planned when the barrier is gone.
@@ -162,7 +165,7 @@ func (b *Builder) update(w Want) error {
 	if err != nil {
 		return err
 	}
-	used := max(Consents(w.Live), Consents(w.Rendered)) // it is ours, and only grows
+	used := w.consents()
 	if used > 0 {
 		rendered = withAnnotation(rendered, meta.AnnotationConsents, strconv.Itoa(used))
 	}
@@ -224,7 +227,7 @@ func (b *Builder) judge(w Want, fields []diff.Field) update {
 		}
 		judged, kept = append(judged, c), append(kept, f)
 	}
-	u.approved = b.consent(judged, max(Consents(w.Live), Consents(w.Rendered)))
+	u.approved = b.consent(judged, w.consents())
 	for i, c := range judged {
 		if c.Verdict == VerdictApply && b.Blocked() {
 			c = b.waiting(c)

@@ -63,7 +63,12 @@ func Consents(o client.Object) int {
 	if o == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(o.GetAnnotations()[meta.AnnotationConsents])
+	return ConsentsIn(o.GetAnnotations()[meta.AnnotationConsents])
+}
+
+// ConsentsIn returns the count that the annotation says; 0 where it says none.
+func ConsentsIn(text string) int {
+	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return 0
 	}

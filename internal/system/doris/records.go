@@ -130,7 +130,7 @@ func spoilt(dc *dorisv1.DorisCluster, set *appsv1.StatefulSet) map[string]string
 		return records
 	}
 	back := map[string]string{}
-	used := consentsIn(records[meta.AnnotationConsents])
+	used := plan.ConsentsIn(records[meta.AnnotationConsents])
 	if used > plan.Consents(set) {
 		back[meta.AnnotationConsents] = records[meta.AnnotationConsents]
 	}
@@ -144,10 +144,6 @@ func spoilt(dc *dorisv1.DorisCluster, set *appsv1.StatefulSet) map[string]string
 		back[meta.AnnotationAccepted] = records[meta.AnnotationAccepted]
 	}
 	return back
-}
-
-func consentsIn(text string) int {
-	return plan.Consents(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.AnnotationConsents: text}}})
 }
 
 // sayRecords tells that what is remembered of a set was not what it said.

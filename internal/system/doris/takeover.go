@@ -25,7 +25,7 @@ func (p planner) takeOver(w workload) {
 	if before, _ := inStatus(p.dc, w.live.Name); before != nil {
 		// It was handed back, or made by somebody else in the place of ours: with one
 		// consent more, what the status still says of that does not count.
-		annotations[meta.AnnotationConsents] = strconv.Itoa(consentsIn(before[meta.AnnotationConsents]) + 1)
+		annotations[meta.AnnotationConsents] = strconv.Itoa(plan.ConsentsIn(before[meta.AnnotationConsents]) + 1)
 	}
 	p.build.Carry([]plan.Change{{
 		Object: plan.RefOf(w.live), Path: "spec.updateStrategy", From: from, To: string(appsv1.OnDeleteStatefulSetStrategyType),

@@ -231,8 +231,6 @@ func (s *scene) doris(ctx context.Context) (*dorisv1.DorisCluster, error) {
 	return dc, s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "doris"}, dc)
 }
 
-// settledCluster says what is missing until the cluster is as its spec says,
-// and every Pod runs what the template says.
 // stalledOver is where a cluster gets that lacks something.
 func stalledOver(name string) func(context.Context, *scene) string {
 	return func(ctx context.Context, s *scene) string {
@@ -254,6 +252,8 @@ func awaitsStalled(ctx context.Context, s *scene) error {
 	})
 }
 
+// settledCluster says what is missing until the cluster is as its spec says,
+// and every Pod runs what the template says.
 func settledCluster(ctx context.Context, s *scene) string {
 	dc, err := s.doris(ctx)
 	if err != nil {
