@@ -191,7 +191,9 @@ func (r *Reconciler[O, W]) step(ctx context.Context, rn *run[O, W], step plan.St
 
 // took notes a step that was carried out.
 func (rn *run[O, W]) took(step plan.Step, told event.Event) {
-	rn.done = append(rn.done, told)
+	if a, is := step.(plan.Apply); !is || !a.Silent {
+		rn.done = append(rn.done, told)
+	}
 	rn.noted = rn.noted || step.Target() == plan.RefOf(rn.obj)
 }
 

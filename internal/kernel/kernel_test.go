@@ -202,6 +202,12 @@ var (
 	waitFor  = plan.Wait{On: plan.RefOf(target), Reason: "Waiting", Message: "for it", Recheck: 7 * time.Second}
 )
 
+func silent(step plan.Step) plan.Step {
+	apply := step.(plan.Apply)
+	apply.Silent = true
+	return apply
+}
+
 func TestReconcile(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -216,6 +222,10 @@ func TestReconcile(t *testing.T) {
 		{
 			name: "steps, then nothing more", double: newDouble(steps(createIt, applyIt, deleteIt, evictIt, callIt), plan.Plan{}),
 			did: []string{"apply", "apply", "delete", "evict", "call", "status"}, events: []string{"Created", "Updated", "Deleted", "Evicted", "Called", "Ready"}, ready: "True Reconciled as the spec wants it",
+		},
+		{
+			name: "notes of what was observed have no event", double: newDouble(steps(silent(applyIt), silent(createIt)), plan.Plan{}),
+			did: []string{"apply", "apply", "status"}, events: []string{"Ready"}, ready: "True Reconciled as the spec wants it",
 		},
 		{
 			name: "a step behind nothing, then a barrier", double: newDouble(steps(applyIt, waitFor), steps(waitFor)),

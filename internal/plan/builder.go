@@ -39,6 +39,8 @@ type Want struct {
 	Update string
 	// Exact has an update refused when Live is not the newest any more.
 	Exact bool
+	// Silent has no event made of it; see Apply.
+	Silent bool
 	// Left are fields that differ and stay as they are live, without being said.
 	Left func(path string) bool
 }
@@ -157,7 +159,7 @@ func (b *Builder) Want(w Want) {
 
 func (b *Builder) create(w Want) {
 	c := Change{Object: RefOf(w.Rendered), To: "created", Cause: w.cause(""), Effect: EffectNone, Verdict: VerdictApply, Reason: "Missing", Message: w.Reason}
-	b.Step(c, Apply{Object: w.Rendered, Manager: b.manager, Reason: "create: " + w.Reason})
+	b.Step(c, Apply{Object: w.Rendered, Manager: b.manager, Silent: w.Silent, Reason: "create: " + w.Reason})
 }
 
 func (b *Builder) update(w Want) error {
@@ -195,7 +197,7 @@ func (b *Builder) update(w Want) error {
 		intent = withAnnotation(intent, meta.AnnotationConsents, strconv.Itoa(used+1))
 	}
 	b.plan.Steps = append(b.plan.Steps, Apply{
-		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), UID: w.Live.GetUID(), Exact: w.Exact,
+		Object: intent, Manager: b.manager, Live: w.Live.GetResourceVersion(), UID: w.Live.GetUID(), Exact: w.Exact, Silent: w.Silent,
 		Reason: cmp.Or(w.Update, "update "+summary(u.said)),
 	})
 	return nil

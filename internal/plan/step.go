@@ -35,6 +35,9 @@ type Apply struct {
 	// more: it also says what was observed rather than chosen, which would undo what
 	// somebody else wrote in between.
 	Exact bool
+	// Silent has no event made of it: it notes what was observed, and changes nothing for
+	// anybody.
+	Silent bool
 	// Reason is a short sentence.
 	Reason string
 }

@@ -37,14 +37,14 @@ func recorded() (*dorisv1.DorisCluster, doris.World) {
 	poll := func(pod, start string, minute int, settings ...overrides.Setting) overrides.Poll {
 		return overrides.Poll{Pod: pod, Start: start, At: noon.Add(time.Duration(minute) * time.Minute), Settings: settings}
 	}
-	all := func(string) bool { return true }
+	be := overrides.Component{Image: "be", Nodes: 2, Exists: func(string) bool { return true }}
 	file, free := changed("streaming_load_max_mb", true, ""), changed("max_tablet_version_num", false, "2000")
-	record := overrides.Fold(overrides.Record{}, "be", []overrides.Poll{poll("doris-be-2", "a", 0, file, free), poll("doris-be-10", "b", 0, file, free)}, all)
-	record = overrides.Fold(record, "be", []overrides.Poll{
+	record := overrides.Fold(overrides.Record{}, be, []overrides.Poll{poll("doris-be-2", "a", 0, file, free), poll("doris-be-10", "b", 0, file, free)})
+	record = overrides.Fold(record, be, []overrides.Poll{
 		poll("doris-be-2", "a", 5, changed("streaming_load_max_mb", true, "5000"), free),
 		poll("doris-be-10", "b", 5, file, changed("max_tablet_version_num", false, "917331")),
-	}, all)
-	record = overrides.Fold(record, "be", []overrides.Poll{poll("doris-be-10", "c", 7, file, free)}, all)
+	})
+	record = overrides.Fold(record, be, []overrides.Poll{poll("doris-be-10", "c", 7, file, free)})
 
 	dc := &dorisv1.DorisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "analytics", Name: "doris"}}
 	dc.Spec.FeSpec = &dorisv1.FeSpec{BaseSpec: dorisv1.BaseSpec{Image: "apache/doris:fe-2.1.8"}}

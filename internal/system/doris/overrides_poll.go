@@ -72,8 +72,34 @@ type pollRound struct {
 	// every is how often there is one.
 	every time.Duration
 	said  map[string]pollAnswer
+	// asked is as what each node was asked last, whether it answered or not.
+	asked map[string]pollID
 	// next is the first node of the next go.
 	next int
+}
+
+// pollID is a node as something that can be asked: another container, or the same one
+// that is judged by something else, has to be asked anew.
+type pollID struct{ start, basis string }
+
+func (n pollNode) id() pollID { return pollID{n.start, n.basis} }
+
+// due are the nodes that are to be asked now, and whether it is their turn. Out of turn
+// those are asked of whom nothing is known: what somebody changes in a node is to be seen
+// against what it had before.
+func (r pollRound) due(now time.Time, every time.Duration, nodes []pollNode) (ask []pollNode, turn bool) {
+	if !now.Before(r.at.Add(every)) {
+		for i := range min(pollSize, len(nodes)) {
+			ask = append(ask, nodes[(r.next+i)%len(nodes)])
+		}
+		return ask, true
+	}
+	for _, n := range nodes {
+		if r.asked[n.at.pod] != n.id() && len(ask) < pollSize {
+			ask = append(ask, n)
+		}
+	}
+	return ask, false
 }
 
 // observeOverrides asks the nodes of each component whose turn it is.
@@ -184,9 +210,9 @@ func (a *asker) poll(ctx context.Context, poller Poller, of pollSubject, nodes [
 			delete(a.rounds, key)
 		}
 	}
-	last, known := a.rounds[subject]
+	ask, _ := a.rounds[subject].due(a.now(), of.every, nodes)
 	a.mu.Unlock()
-	if !known || !a.now().Before(last.at.Add(of.every)) {
+	if len(ask) > 0 {
 		a.beside.do(ctx, subject, types.NamespacedName{Namespace: dc.Namespace, Name: dc.Name}, func(ctx context.Context) { a.pollAll(ctx, poller, subject, of.every, nodes) })
 	}
 	a.mu.Lock()
@@ -207,14 +233,17 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 	a.mu.Lock()
 	last := a.rounds[subject]
 	a.mu.Unlock()
-	round := pollRound{at: a.now(), every: every, said: map[string]pollAnswer{}}
+	ask, turn := last.due(a.now(), every, nodes)
+	round := pollRound{at: last.at, every: every, said: map[string]pollAnswer{}, asked: map[string]pollID{}, next: last.next}
+	if turn {
+		round.at, round.next = a.now(), (last.next+pollSize)%len(nodes)
+	}
 	var (
 		mu   sync.Mutex
 		wait sync.WaitGroup
 		room = make(chan struct{}, atOnce)
 	)
-	for i := range min(pollSize, len(nodes)) {
-		n := nodes[(last.next+i)%len(nodes)]
+	for _, n := range ask {
 		wait.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
@@ -225,17 +254,21 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: round.at, Settings: n.judge(items)}, n.basis}
+			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: a.now(), Settings: n.judge(items)}, n.basis}
 		})
 	}
 	wait.Wait()
-	if round.next = (last.next + pollSize) % len(nodes); len(nodes) <= pollSize {
+	if len(nodes) <= pollSize {
 		round.next = 0
 	}
 	for _, n := range nodes { // of those whose turn it was not
 		if said, heard := last.said[n.at.pod]; heard && round.said[n.at.pod].Pod == "" {
 			round.said[n.at.pod] = said
 		}
+		round.asked[n.at.pod] = last.asked[n.at.pod]
+	}
+	for _, n := range ask {
+		round.asked[n.at.pod] = n.id()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -109,32 +109,40 @@ func TestNodesHaveTheirTurn(t *testing.T) {
 		})
 	}
 	of := pollSubject{&dorisv1.DorisCluster{}, dorisv1.ComponentBE, 10 * time.Minute}
-	for round, want := range []int{pollSize, 2 * pollSize, many} {
+	heard := func() int { return len(a.poll(t.Context(), d, of, nodes)) }
+	for goes, want := range []int{pollSize, 2 * pollSize, many, many, many} { // who was never asked is, at once
+		if got := heard(); got != want || len(d.asked) != min((goes+1)*pollSize, many) {
+			t.Fatalf("go %d: %d nodes were heard, want %d; %d were asked", goes+1, got, want, len(d.asked))
+		}
+	}
+	d.asked = nil
+	for round := range 3 {
+		now = now.Add(of.every)
 		for range 3 {
-			if got := len(a.poll(t.Context(), d, of, nodes)); got != want {
-				t.Fatalf("go %d: %d nodes were heard, want %d", round+1, got, want)
-			}
+			heard()
 		}
 		if len(d.asked) != (round+1)*pollSize {
-			t.Fatalf("go %d: %d were asked", round+1, len(d.asked))
+			t.Fatalf("round %d: %d were asked", round+1, len(d.asked))
 		}
-		now = now.Add(of.every)
 	}
 	slices.Sort(d.asked)
 	if d.asked = slices.Compact(d.asked); len(d.asked) != many {
 		t.Errorf("asked were %d of %d", len(d.asked), many)
 	}
-	d.down = true
-	if got := len(a.poll(t.Context(), d, of, nodes)); got != many {
+	d.down, d.asked = true, nil
+	if got := heard(); got != many {
 		t.Errorf("nobody answers, and %d count", got)
 	}
 	nodes[0].start = "b"
-	if got := len(a.poll(t.Context(), d, of, nodes)); got != many-1 {
+	if got := heard(); got != many-1 {
 		t.Errorf("one runs another container, and %d count", got)
 	}
 	nodes[1].basis = "the operator has set something since"
-	if got := len(a.poll(t.Context(), d, of, nodes)); got != many-2 {
+	if got := heard(); got != many-2 {
 		t.Errorf("one was judged by what does not hold any more, and %d count", got)
+	}
+	if got := fmt.Sprintf("%d %v", heard(), d.asked); got != fmt.Sprintf("%d [doris-be-0 doris-be-1]", many-2) {
+		t.Errorf("each was asked anew, once, and it does not answer; heard and asked are %s", got)
 	}
 	now = now.Add(6 * of.every)
 	if got := len(a.poll(t.Context(), d, of, nodes)); got != 0 {

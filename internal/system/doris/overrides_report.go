@@ -9,6 +9,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/status"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/overrides"
 )
@@ -42,7 +43,11 @@ func (p planner) observed() {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
 		record := observedOf(was, kind)
 		if polls := p.world.Polls[kind]; len(polls) > 0 && set != nil {
-			now := overrides.Fold(record, mainImage(set.Spec.Template.Spec, kind), polls, p.hasOrdinal(kind))
+			n := expected(p.dc, kind, set)
+			now := overrides.Fold(record, overrides.Component{
+				Image: mainImage(set.Spec.Template.Spec, kind), Nodes: n,
+				Exists: func(pod string) bool { return ordinalOf(pod) < n },
+			}, polls)
 			if len(now.String()) <= largestRecord {
 				record = now
 			}
@@ -54,17 +59,15 @@ func (p planner) observed() {
 	if was == nil && (len(data) == 0 || !apimeta.IsStatusConditionTrue(p.dc.Status.Conditions, meta.ConditionReady)) {
 		return // a cluster that comes up has not been changed by anybody, and costs no write for it
 	}
-	p.want(&corev1.ConfigMap{
+	record, there := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: objectMeta(p.dc, name, map[string]string{dorisv1.LabelOwner: p.dc.Name}),
 		Data:       data,
-	}, live(p.world.OwnMaps, name), "which settings were changed in running nodes")
-}
-
-// hasOrdinal tells whether a Pod is, or shall be, one of a component.
-func (p planner) hasOrdinal(kind dorisv1.ComponentType) func(string) bool {
-	n := expected(p.dc, kind, p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)])
-	return func(pod string) bool { return ordinalOf(pod) < n }
+	}, live(p.world.OwnMaps, name)
+	p.build.Want(plan.Want{
+		Rendered: record, Live: there, Cause: p.causeOf(record, there), Silent: true,
+		Reason: "which settings were changed in running nodes",
+	})
 }
 
 // ConditionRuntimeConfigLost is there, and True, while settings that were changed in a

@@ -338,16 +338,10 @@ func (sc *scene) rest(ctx context.Context, out *outcome) {
 		}
 	}
 	half()
-	news := 0
 	for _, w := range slices.Concat(sc.proxy.Writes()[numbered:], sc.proxy.Unnumbered()[others:]) {
 		// What nodes say of themselves is heard once a minute: a node that was started in
-		// the tale may be news after it, and has an event.
+		// the tale may be news after it.
 		if w.Resource == "configmaps" && w.Name == doris.ObservedName("doris") {
-			news++
-			continue
-		}
-		if w.Resource == "events" && news > 0 {
-			news--
 			continue
 		}
 		// client-go counts events that repeat by a patch, and when that fails (two

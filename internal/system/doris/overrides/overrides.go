@@ -4,7 +4,6 @@
 package overrides
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -57,8 +56,9 @@ type Record struct {
 	Nodes map[string]Node `json:"nodes,omitempty"`
 	// Checks are those of the values that hold where no file says anything.
 	Checks map[string]string `json:"checks,omitempty"`
-	// Before are those of the image before, of settings that were changed. They count
-	// until a node that does not have the change tells what holds now.
+	// Before are those of the image before, of settings of which it is not known yet what
+	// holds with this one. They count for settings that were changed already, and where
+	// the nodes do not agree.
 	Before map[string]string `json:"before,omitempty"`
 	// File are the settings that the file names and that can be changed in a running node.
 	File []string `json:"file,omitempty"`
@@ -141,80 +141,130 @@ func (r Record) named(of func(Node) map[string]string) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// Fold adds to a record what the nodes of a component said, which all run an image.
-// Exists tells which Pods there are, or shall be.
-func Fold(was Record, image string, polls []Poll, exists func(pod string) bool) Record {
-	out := Record{Image: image, Nodes: map[string]Node{}, Checks: map[string]string{}, Before: map[string]string{}, File: was.File}
-	if was.Image == image {
+// Component is what has to be known of a component to make something of what its nodes say.
+type Component struct {
+	// Image is what all nodes that are asked run.
+	Image string
+	// Nodes is how many nodes it has, whether they answer or not. Its Pods are numbered.
+	Nodes int
+	// Exists tells which Pods there are, or shall be.
+	Exists func(pod string) bool
+}
+
+// Fold adds to a record what the nodes of a component said.
+func Fold(was Record, c Component, polls []Poll) Record {
+	out := Record{Image: c.Image, Nodes: map[string]Node{}, Checks: map[string]string{}, Before: map[string]string{}, File: was.File}
+	maps.Copy(out.Before, was.Before)
+	if was.Image == c.Image {
 		maps.Copy(out.Checks, was.Checks)
-		maps.Copy(out.Before, was.Before)
 	} else {
-		out.Before = was.ofChanged()
+		maps.Copy(out.Before, was.Checks)
 	}
 	for pod, node := range was.Nodes {
-		if exists(pod) {
+		if c.Exists(pod) {
 			out.Nodes[pod] = node
 		}
 	}
-	maps.Copy(out.Checks, out.votes(polls))
+	maps.Copy(out.Checks, out.votes(c.Nodes, polls))
+	check := out.check()
 	for _, poll := range polls {
-		if exists(poll.Pod) {
-			out.Nodes[poll.Pod] = out.Nodes[poll.Pod].heard(poll, out.check)
+		if c.Exists(poll.Pod) {
+			out.Nodes[poll.Pod] = out.Nodes[poll.Pod].heard(poll, check)
 		}
 	}
 	return out.tidy(polls)
 }
 
-// check is that of the value which a setting has where no file says anything.
-func (r Record) check(key string) string { return cmp.Or(r.Checks[key], r.Before[key]) }
-
-// ofChanged are the checks of the settings that are changed on some node. They count for
-// another image too, until that is known to have another value: who restarts with it and
-// has the old one has lost the change.
-func (r Record) ofChanged() map[string]string {
-	out := map[string]string{}
+// check finds the check of the value which a setting has where no file says anything.
+// That of another image counts for what was changed on some node: who restarts and has
+// that value has lost the change. Of other settings it may be that the image has another
+// value, and nothing is said until that is known.
+func (r Record) check() func(key string) string {
+	changed := map[string]bool{}
 	for _, key := range r.Keys() {
-		if check := r.check(key); check != "" {
+		changed[key] = true
+	}
+	return func(key string) string {
+		if check := r.Checks[key]; check != "" || !changed[key] {
+			return check
+		}
+		return r.Before[key]
+	}
+}
+
+// vote is what nodes say of a setting of which it is not known what holds.
+type vote struct {
+	// for each check the nodes that have it
+	count map[string]int
+	// cast are the nodes that said something, and changed those on which the setting is
+	// known to be changed: what they have says nothing of the others.
+	cast, changed int
+}
+
+// votes finds the checks that are not known yet.
+func (r Record) votes(nodes int, polls []Poll) map[string]string {
+	all := map[string]*vote{}
+	for _, poll := range polls {
+		for _, s := range poll.Settings {
+			if _, has := r.Checks[s.Key]; has || s.InFile || s.Unclear {
+				continue
+			}
+			v := all[s.Key]
+			if v == nil {
+				v = &vote{count: map[string]int{}}
+				all[s.Key] = v
+			}
+			if _, changed := r.Nodes[poll.Pod].Changed[s.Key]; changed && s.Check != r.Before[s.Key] {
+				v.changed++
+				continue
+			}
+			v.cast++
+			v.count[s.Check]++
+		}
+	}
+	out := map[string]string{}
+	for key, v := range all {
+		if check := v.outcome(nodes-v.changed, r.Before[key]); check != "" {
 			out[key] = check
 		}
 	}
 	return out
 }
 
-// votes finds the checks that are not known yet: what most nodes say, of those on which
-// the setting is not changed.
-func (r Record) votes(polls []Poll) map[string]string {
-	count := map[string]map[string]int{}
-	for _, poll := range polls {
-		for _, s := range poll.Settings {
-			_, changed := r.Nodes[poll.Pod].Changed[s.Key]
-			if _, has := r.Checks[s.Key]; has || s.InFile || s.Unclear || changed && s.Check != r.Before[s.Key] {
-				continue
-			}
-			if count[s.Key] == nil {
-				count[s.Key] = map[string]int{}
-			}
-			count[s.Key][s.Check]++
+// outcome is the check that holds, of as many nodes as could say one; empty while that
+// is open. Before is the one of the image before, which counts as soon as one node still
+// has it. Where none has it, most nodes have to agree that there is another one now; if
+// they do not, each of them has a change of its own.
+func (v vote) outcome(nodes int, before string) string {
+	most := ""
+	for _, check := range slices.Sorted(maps.Keys(v.count)) {
+		if v.count[check] > v.count[most] {
+			most = check
 		}
 	}
-	out := map[string]string{}
-	for key, votes := range count {
-		for _, check := range slices.Sorted(maps.Keys(votes)) {
-			if votes[check] > votes[out[key]] {
-				out[key] = check
-			}
-		}
+	switch {
+	case before == "" && 2*v.cast >= nodes:
+		return most
+	case before == "":
+		return ""
+	case v.count[before] > 0:
+		return before
+	case 2*v.count[most] > nodes:
+		return most
+	case v.cast >= nodes:
+		return before
 	}
-	return out
+	return ""
 }
 
 // tidy notes which settings the file names, and drops the checks that say nothing any more.
 // One of a setting that the file names now stays: by it a node that had a change before
 // is known to have taken it from the file.
 func (r Record) tidy(polls []Poll) Record {
-	named := map[string]bool{}
+	named, there := map[string]bool{}, map[string]bool{}
 	for _, poll := range polls {
 		for _, s := range poll.Settings {
+			there[s.Key] = true
 			if s.InFile {
 				named[s.Key] = true
 			}
@@ -226,6 +276,7 @@ func (r Record) tidy(polls []Poll) Record {
 	}
 	if len(polls) > 0 {
 		r.File = slices.Sorted(maps.Keys(named))
+		maps.DeleteFunc(r.Before, func(key, _ string) bool { return !there[key] })
 	}
 	for key := range r.Checks {
 		delete(r.Before, key)

@@ -38,51 +38,81 @@ func TestFold(t *testing.T) {
 		polls []Poll
 	}
 	one := func(polls ...Poll) round { return round{"1", polls} }
+	three := one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1"), said("n-2", "c", 0, "x=1"))
 	tests := map[string]struct {
 		rounds []round
 		want   string
+		nodes  int // of the component; one where it is left out
 	}{
-		"heard first: nothing is changed":    {[]round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1"))}, " 0; lost "},
-		"changed on one node":                {[]round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1")), one(said("n-1", "b", 1, "x=2"))}, "x 1; lost "},
-		"changed and changed back":           {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "a", 2, "x=1"))}, " 0; lost "},
-		"heard first, one is another":        {[]round{one(said("n-0", "a", 0, "x=2"), said("n-1", "b", 0, "x=1"), said("n-2", "c", 0, "x=1"))}, "x 1; lost "},
-		"another than the file":              {[]round{one(said("n-0", "a", 0, "x:other", "y:same"))}, "x 1; lost "},
-		"kept through a restart":             {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=2"))}, "x 1; lost "},
-		"lost by a restart":                  {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1"))}, " 0; lost n-0: x"},
-		"one of two is lost, of a torn file": {[]round{one(said("n-0", "a", 0, "x=1", "y=1")), one(said("n-0", "a", 1, "x=2", "y=2")), one(said("n-0", "b", 2, "x=1", "y=2"))}, "y 1; lost n-0: x"},
-		"lost, and set again":                {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 3, "x=2"))}, "x 1; lost "},
-		"lost, and still so an hour later":   {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 62, "x=1"))}, " 0; lost n-0: x"},
-		"lost, and forgotten the next day":   {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 1500, "x=1"))}, " 0; lost "},
-		"lost, and restarted once more":      {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "c", 3, "x=1"))}, " 0; lost n-0: x"},
-		"not clear now: as it was":           {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x:?"))}, "x 1; lost "},
-		"another image with another default": {[]round{one(said("n-0", "a", 0, "x=1")), {"2", []Poll{said("n-0", "b", 1, "x=5")}}}, " 0; lost "},
-		"another image, still changed":       {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=2")}}}, "x 1; lost "},
-		"another image, and lost":            {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=1")}}}, " 0; lost n-0: x"},
+		"heard first: nothing is changed":    {rounds: []round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1"))}, want: " 0; lost "},
+		"changed on one node":                {rounds: []round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1")), one(said("n-1", "b", 1, "x=2"))}, want: "x 1; lost "},
+		"changed and changed back":           {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "a", 2, "x=1"))}, want: " 0; lost "},
+		"heard first, one is another":        {rounds: []round{one(said("n-0", "a", 0, "x=2"), said("n-1", "b", 0, "x=1"), said("n-2", "c", 0, "x=1"))}, want: "x 1; lost "},
+		"another than the file":              {rounds: []round{one(said("n-0", "a", 0, "x:other", "y:same"))}, want: "x 1; lost "},
+		"kept through a restart":             {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=2"))}, want: "x 1; lost "},
+		"lost by a restart":                  {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1"))}, want: " 0; lost n-0: x"},
+		"one of two is lost, of a torn file": {rounds: []round{one(said("n-0", "a", 0, "x=1", "y=1")), one(said("n-0", "a", 1, "x=2", "y=2")), one(said("n-0", "b", 2, "x=1", "y=2"))}, want: "y 1; lost n-0: x"},
+		"lost, and set again":                {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 3, "x=2"))}, want: "x 1; lost "},
+		"lost, and still so an hour later":   {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 62, "x=1"))}, want: " 0; lost n-0: x"},
+		"lost, and forgotten the next day":   {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "b", 1500, "x=1"))}, want: " 0; lost "},
+		"lost, and restarted once more":      {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "c", 3, "x=1"))}, want: " 0; lost n-0: x"},
+		"not clear now: as it was":           {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x:?"))}, want: "x 1; lost "},
+		"another image with another default": {rounds: []round{one(said("n-0", "a", 0, "x=1")), {"2", []Poll{said("n-0", "b", 1, "x=5")}}}, want: " 0; lost "},
+		"another image, still changed":       {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=2")}}}, want: "x 1; lost "},
+		"another image, and lost":            {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=1")}}}, want: " 0; lost n-0: x"},
 		"another image with another default, changed on one of two": {
-			[]round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "c", 2, "x=2")}}, {"2", []Poll{said("n-0", "c", 3, "x=2"), said("n-1", "d", 3, "x=5")}}},
-			"x 1; lost ",
+			rounds: []round{one(said("n-0", "a", 0, "x=1"), said("n-1", "b", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "c", 2, "x=2")}}, {"2", []Poll{said("n-0", "c", 3, "x=2"), said("n-1", "d", 3, "x=5")}}},
+			want:   "x 1; lost ", nodes: 2,
 		},
 		"two images later, lost": {
-			[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=2")}}, {"3", []Poll{said("n-0", "c", 3, "x=1")}}},
-			" 0; lost n-0: x",
+			rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), {"2", []Poll{said("n-0", "b", 2, "x=2")}}, {"3", []Poll{said("n-0", "c", 3, "x=1")}}},
+			want:   " 0; lost n-0: x",
 		},
-		"nobody answers: as it was":                                  {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one()}, "x 1; lost "},
-		"a Pod that is not there any more":                           {[]round{one(said("n-0", "a", 0, "x=1")), one(said("gone", "a", 1, "x=2"))}, " 0; lost "},
-		"a setting that came into the file":                          {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "b", 1, "x:same"))}, " 0; lost "},
-		"changed, and the file says the same":                        {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "a", 2, "x:same"))}, " 0; lost "},
-		"changed, and the file names it at the next start":           {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x:same"))}, " 0; lost "},
-		"lost, and the file names it later":                          {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "c", 3, "x:same"))}, " 0; lost "},
-		"another than the file, and lost":                            {[]round{one(said("n-0", "a", 0, "x:same")), one(said("n-0", "a", 1, "x:other")), one(said("n-0", "b", 2, "x:same"))}, " 0; lost n-0: x"},
-		"changed, then in the file, changed there as well, and lost": {[]round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "b", 1, "x:same")), one(said("n-0", "b", 2, "x:other")), one(said("n-0", "c", 3, "x:same"))}, " 0; lost n-0: x"},
-		"in the file, and nothing is clear":                          {[]round{one(said("n-0", "a", 0, "x:other")), one(said("n-0", "b", 1, "x:??"))}, "x 1; lost "},
+		"another image, and each was changed since it was heard last": {
+			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5")}}, {"2", []Poll{said("n-0", "d", 2, "x=5"), said("n-1", "e", 2, "x=6"), said("n-2", "f", 2, "x=7")}}},
+			want:   "x 3; lost ", nodes: 3,
+		},
+		"another image, and one was changed since it was heard last": {
+			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5")}}, {"2", []Poll{said("n-0", "d", 2, "x=5"), said("n-1", "e", 2, "x=1")}}},
+			want:   "x 1; lost ", nodes: 3,
+		},
+		"another image, and it is open whether one was changed": {
+			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5")}}},
+			want:   " 0; lost ", nodes: 3,
+		},
+		"another image with another default, and one was changed since it was heard last": {
+			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5"), said("n-1", "e", 1, "x=8")}}, {"2", []Poll{said("n-0", "d", 2, "x=5"), said("n-1", "e", 2, "x=8"), said("n-2", "f", 2, "x=8")}}},
+			want:   "x 1; lost ", nodes: 3,
+		},
+		"another image with another default, and two were changed before": {
+			rounds: []round{three, one(said("n-0", "a", 1, "x=5"), said("n-1", "b", 1, "x=6")), {"2", []Poll{said("n-0", "d", 2, "x=5"), said("n-1", "e", 2, "x=6"), said("n-2", "f", 2, "x=8")}}},
+			want:   "x 2; lost ", nodes: 3,
+		},
+		"another image that has no such setting": {
+			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "y=5")}}, one(said("n-0", "d", 1, "x=5"), said("n-1", "e", 1, "x=5"), said("n-2", "f", 1, "x=5"))},
+			want:   " 0; lost ", nodes: 3,
+		},
+		"heard first, and most have not said anything yet": {
+			rounds: []round{one(said("n-0", "a", 0, "x=2")), one(said("n-0", "a", 1, "x=2"), said("n-1", "b", 1, "x=1"), said("n-2", "c", 1, "x=1"))},
+			want:   "x 1; lost ", nodes: 3,
+		},
+		"nobody answers: as it was":                                  {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one()}, want: "x 1; lost "},
+		"a Pod that is not there any more":                           {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("gone", "a", 1, "x=2"))}, want: " 0; lost "},
+		"a setting that came into the file":                          {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "b", 1, "x:same"))}, want: " 0; lost "},
+		"changed, and the file says the same":                        {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "a", 2, "x:same"))}, want: " 0; lost "},
+		"changed, and the file names it at the next start":           {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x:same"))}, want: " 0; lost "},
+		"lost, and the file names it later":                          {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "a", 1, "x=2")), one(said("n-0", "b", 2, "x=1")), one(said("n-0", "c", 3, "x:same"))}, want: " 0; lost "},
+		"another than the file, and lost":                            {rounds: []round{one(said("n-0", "a", 0, "x:same")), one(said("n-0", "a", 1, "x:other")), one(said("n-0", "b", 2, "x:same"))}, want: " 0; lost n-0: x"},
+		"changed, then in the file, changed there as well, and lost": {rounds: []round{one(said("n-0", "a", 0, "x=1")), one(said("n-0", "b", 1, "x:same")), one(said("n-0", "b", 2, "x:other")), one(said("n-0", "c", 3, "x:same"))}, want: " 0; lost n-0: x"},
+		"in the file, and nothing is clear":                          {rounds: []round{one(said("n-0", "a", 0, "x:other")), one(said("n-0", "b", 1, "x:??"))}, want: "x 1; lost "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var r Record
 			for _, round := range test.rounds {
-				there := func(pod string) bool { return pod != "gone" }
-				r = Read(Fold(r, round.image, round.polls, there).String())
-				if again := Fold(r, round.image, round.polls, there); again.String() != r.String() {
+				c := Component{Image: round.image, Nodes: max(1, test.nodes), Exists: func(pod string) bool { return pod != "gone" }}
+				r = Read(Fold(r, c, round.polls).String())
+				if again := Fold(r, c, round.polls); again.String() != r.String() {
 					t.Errorf("the same once more makes %s of %s", again, r)
 				}
 			}
@@ -93,12 +123,14 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// alone is a component of one node.
+var alone = Component{Image: "1", Nodes: 1, Exists: func(string) bool { return true }}
+
 func TestSinceIsWhenItWasFirstSeen(t *testing.T) {
 	t.Parallel()
-	there := func(string) bool { return true }
-	r := Fold(Record{}, "1", []Poll{said("n-0", "a", 0, "x=1")}, there)
+	r := Fold(Record{}, alone, []Poll{said("n-0", "a", 0, "x=1")})
 	for minute := 1; minute < 4; minute++ {
-		r = Fold(r, "1", []Poll{said("n-0", "a", minute, "x=2")}, there)
+		r = Fold(r, alone, []Poll{said("n-0", "a", minute, "x=2")})
 	}
 	if diff := cmp.Diff(map[string]string{"x": "2026-05-06T12:01:00Z"}, r.Nodes["n-0"].Changed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -107,15 +139,14 @@ func TestSinceIsWhenItWasFirstSeen(t *testing.T) {
 
 func TestSettingsOfTheFileAreNoted(t *testing.T) {
 	t.Parallel()
-	there := func(string) bool { return true }
-	r := Fold(Record{}, "1", []Poll{said("n-0", "a", 0, "x=1", "z:same", "y:other", "w:??", "v:?")}, there)
+	r := Fold(Record{}, alone, []Poll{said("n-0", "a", 0, "x=1", "z:same", "y:other", "w:??", "v:?")})
 	if diff := cmp.Diff([]string{"w", "y", "z"}, r.File); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r = Fold(r, "1", nil, there); len(r.File) != 3 {
+	if r = Fold(r, alone, nil); len(r.File) != 3 {
 		t.Errorf("nobody answers, and noted are %v", r.File)
 	}
-	if r = Fold(r, "1", []Poll{said("n-0", "b", 1, "z:same")}, there); len(r.File) != 1 {
+	if r = Fold(r, alone, []Poll{said("n-0", "b", 1, "z:same")}); len(r.File) != 1 {
 		t.Errorf("the file names one, and noted are %v", r.File)
 	}
 }
@@ -125,7 +156,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r := Fold(Read(text), "1", []Poll{said("n", "b", 0, "x=1", "y:other")}, func(string) bool { return true })
+		r := Fold(Read(text), alone, []Poll{said("n", "b", 0, "x=1", "y:other")})
 		if again := Read(r.String()); again.String() != r.String() {
 			t.Errorf("%s is read as %s", r, again)
 		}
