@@ -226,3 +226,39 @@ func TestComputeNodesNeedTheirRole(t *testing.T) {
 		}
 	}
 }
+
+// TestComponentIsTakenAway takes compute nodes, of which there are none, out of the
+// spec: the set goes, then its Services, and nothing else.
+func TestComponentIsTakenAway(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	s.create(strings.Replace(small, "spec:\n", "spec:\n  cnSpec: {replicas: 0, image: \"apache/doris:be-2.1.8\", configMapInfo: {configMapName: cn-conf}}\n", 1) + `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cn-conf}
+data: {be.conf: "be_node_role = computation"}
+`)
+	s.settled("doris")
+	of := func(list client.ObjectList) (left []string) {
+		for _, o := range s.list(list) {
+			if o.GetLabels()[dorisv1.LabelComponent] == "cn" {
+				left = append(left, o.GetName())
+			}
+		}
+		return left
+	}
+	if sets, services := of(&appsv1.StatefulSetList{}), of(&corev1.ServiceList{}); len(sets) != 1 || len(services) != 2 {
+		t.Fatalf("compute nodes have %v and %v", sets, services)
+	}
+	before := s.identities()
+	s.edit("doris", func(dc *dorisv1.DorisCluster) { dc.Spec.CnSpec = nil })
+	s.eventually("set and Services are gone", func() string {
+		if left := append(of(&appsv1.StatefulSetList{}), of(&corev1.ServiceList{})...); len(left) > 0 {
+			return strings.Join(left, ", ") + " are there"
+		}
+		return ""
+	})
+	s.settled("doris")
+	s.samePods(before)
+}

@@ -65,6 +65,8 @@ type settings struct {
 	Metrics, Health string
 	// Future makes it a build with one more revision of the rendering.
 	Future bool
+	// Lists has it ask for lists, as where the API server does not stream them.
+	Lists bool
 }
 
 func beOperator(text string) error {
@@ -189,6 +191,9 @@ func (p *process) launch() {
 	defer log.Close()
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	if p.settings.Lists {
+		p.cmd.Env = append(p.cmd.Env, "KUBE_FEATURE_WatchListClient=false")
+	}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

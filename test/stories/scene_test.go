@@ -70,6 +70,8 @@ func newScene(t *testing.T) *scene {
 	}
 	s := &scene{T: t, cluster: c, client: stage.client, nodes: stage.nodes, namespace: clustertest.Namespace(t)}
 	s.watchHistory()
+	mark := s.mark()
+	s.Cleanup(func() { s.usesItsRights(mark) })
 	return s
 }
 

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
 	"github.com/fairlead-dev/fairlead/test/story"
 )
@@ -136,13 +137,19 @@ func (o *operator) sync(deployment string) {
 		if err := o.client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: v.ConfigMap.Name}, &cm); err != nil {
 			o.Fatal(err)
 		}
-		next := filepath.Join(o.mount, "next")
-		if err := os.WriteFile(next, []byte(cm.Data["config.yaml"]), 0o600); err != nil {
-			o.Fatal(err)
-		}
-		if err := os.Rename(next, filepath.Join(o.mount, "config.yaml")); err != nil {
-			o.Fatal(err)
-		}
+		o.mounts(cm.Data["config.yaml"])
+	}
+}
+
+// mounts exchanges the configuration file.
+func (o *operator) mounts(content string) {
+	o.Helper()
+	next := filepath.Join(o.mount, "next")
+	if err := os.WriteFile(next, []byte(content), 0o600); err != nil {
+		o.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(o.mount, "config.yaml")); err != nil {
+		o.Fatal(err)
 	}
 }
 
@@ -182,4 +189,17 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// clusterNames are the DorisClusters of the namespace.
+func (h *helm) clusterNames() (names []string) {
+	h.Helper()
+	var list dorisv1.DorisClusterList
+	if err := h.client.List(h.Context(), &list, client.InNamespace(h.namespace)); err != nil {
+		h.Fatal(err)
+	}
+	for _, dc := range list.Items {
+		names = append(names, dc.Name)
+	}
+	return names
 }

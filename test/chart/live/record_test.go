@@ -2,7 +2,8 @@ package live
 
 import (
 	"fmt"
-	"os"
+	"io"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/test/cluster/clustertest"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // plugin runs the kubectl plugin and returns what it prints.
@@ -46,7 +48,8 @@ func (h *helm) tells(verb string, texts ...string) {
 // and what is wrong with the file, by its line.
 func TestOperatorTellsOfItself(t *testing.T) {
 	h := newHelm(t)
-	base := fmt.Sprintf("metrics: {port: %s}\noperatorHealth: {port: %s}\ndefaultConfiguration: {options: {perNamespace: {%s: {rollPause: 20s}}}}\n", port(t), port(t), h.namespace)
+	metrics := port(t)
+	base := fmt.Sprintf("metrics: {port: %s}\noperatorHealth: {port: %s}\ndefaultConfiguration: {options: {perNamespace: {%s: {rollPause: 20s}}}}\n", metrics, port(t), h.namespace)
 	h.install("blue", base)
 	h.served()
 	h.rolled("blue", "blue-fairlead")
@@ -78,16 +81,20 @@ func TestOperatorTellsOfItself(t *testing.T) {
 	h.tells("status operator", "is in force, but for what needs a restart", "Needs restart workers is 16, and 4 in the file")
 	h.tells("explain operator", "logLevel dynamic debug file", "workers startup 16 built-in in the file: 4, after a restart")
 
-	bad := "apiVersion: config.fairlead.dev/v1alpha1\nkind: OperatorConfiguration\nlogLevel: info\nworkers: many\n"
-	next := filepath.Join(op.mount, "next")
-	if err := os.WriteFile(next, []byte(bad), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, filepath.Join(op.mount, "config.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	const bad = "apiVersion: config.fairlead.dev/v1alpha1\nkind: OperatorConfiguration\nlogLevel: info\nworkers: many\n"
+	op.mounts(bad)
 	h.tells("status operator", "is refused; the former configuration stays in force", `config.yaml:4: workers is "many"; write a whole number`)
 	h.tells("explain operator", "logLevel dynamic debug file")
+	h.event("ConfigurationRefused", `workers is "many"; write a whole number`)
+	h.measures(metrics, "fairlead_config_last_reload_successful 0", `fairlead_config_reloads_total{outcome="refused"} 1`)
+
+	// Mended, and spoilt once more: the event is counted up.
+	op.sync("blue-fairlead")
+	h.tells("status operator", "is in force, but for what needs a restart")
+	h.measures(metrics, "fairlead_config_last_reload_successful 1", `fairlead_config_restart_required{option="workers"} 1`)
+	op.mounts(bad)
+	h.tells("status operator", "is refused; the former configuration stays in force")
+	h.measures(metrics, `fairlead_config_reloads_total{outcome="refused"} 2`)
 
 	entries, err := clustertest.Shared(t).Audit().Since(mark)
 	if err != nil {
@@ -105,13 +112,40 @@ func TestOperatorTellsOfItself(t *testing.T) {
 			writes++
 		}
 	}
-	if writes != 3 {
-		t.Errorf("the operator told of itself in %d requests; it had three things to say", writes)
+	if writes != 5 {
+		t.Errorf("the operator told of itself in %d requests; it had five things to say", writes)
+	}
+	if err := story.CheckExercised(root, "chart/live/"+t.Name(), story.Using{
+		Account: "system:serviceaccount:" + h.namespace + ":blue-fairlead", Own: h.namespace, Works: []string{h.namespace}, Lease: "blue-fairlead",
+	}, entries); err != nil {
+		t.Error(err)
 	}
 	var record corev1.ConfigMap
 	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "blue-fairlead-operator"}, &record); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// measures waits until the operator serves all of the metrics.
+func (h *helm) measures(port string, lines ...string) {
+	h.Helper()
+	eventually(h.T, "the metrics", func() string {
+		answer, err := http.Get("http://127.0.0.1:" + port + "/metrics")
+		if err != nil {
+			return err.Error()
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err.Error()
+		}
+		for _, line := range lines {
+			if !strings.Contains(string(body), "\n"+line+"\n") {
+				return "lack " + line
+			}
+		}
+		return ""
+	})
 }
 
 func (h *helm) annotate(name, key, value string) {
