@@ -44,6 +44,7 @@ func schema(path string, values []value, table []config.Option, alerts []string)
 			errs = append(errs, fmt.Errorf("values.yaml has no %s, which %s has", p, path))
 		}
 	}
+	require(root)
 	if options := at(root, "defaultConfiguration.options"); options != nil {
 		all := optionSchemas(table)
 		all[config.PerNamespace] = perNamespace(table)
@@ -60,6 +61,40 @@ func schema(path string, values []value, table []config.Option, alerts []string)
 	}
 	out, err := json.MarshalIndent(root, "", "  ")
 	return append(out, '\n'), err
+}
+
+// require refuses what null takes away: groups, and values whose default is not
+// nothing. An object that is a value may go, such as a security context, and so may
+// what is empty anyway.
+func require(s map[string]any) {
+	var required []string
+	p := properties(s)
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		child, ok := p[key].(map[string]any)
+		if !ok || child["$comment"] == "foreign" {
+			continue
+		}
+		value, isValue := child["default"]
+		if !isValue {
+			require(child)
+		}
+		if !isValue || !mayBeNothing(value) {
+			required = append(required, key)
+		}
+	}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+}
+
+func mayBeNothing(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return value == "" || value == 0 || value == false
 }
 
 func properties(s map[string]any) map[string]any {

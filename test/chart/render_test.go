@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +35,13 @@ const (
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
+
+// What Helm says of refusals besides returning them is not read here.
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard)
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
 
 // release is what the chart makes of values.
 type release struct {

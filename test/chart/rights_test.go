@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,20 +158,38 @@ func TestTheChartGrantsWhatTheInstallManifestGrants(t *testing.T) {
 	}
 }
 
-// A lease of another name is granted by that name, and asked for by that name.
+// A lease is granted by its name, and asked for by that name; and so is what the
+// leader tells of itself. A release may be named as the chart's other objects are.
 func TestLeaseIsGrantedByItsName(t *testing.T) {
 	t.Parallel()
-	r, err := render(t, load(t), "{}", install("blue", "ops"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := grants(t, r.objects, "blue-fairlead", "ops")
-	if !slices.Contains(got, "ops: update coordination.k8s.io/leases blue-fairlead") {
-		t.Errorf("the lease blue-fairlead is not granted: %v", got)
-	}
-	args := operatorContainer(t, r).Args
-	if !slices.Contains(args, "--leader-elect-name=blue-fairlead") || !slices.Contains(args, "--leader-elect-namespace=ops") {
-		t.Errorf("arguments are %v", args)
+	for _, tc := range []struct{ release, values, account, lease string }{
+		{"blue", "{}", "blue-fairlead", "blue-fairlead"},
+		{"fairlead-operator", "{}", "fairlead-operator", "fairlead-operator"},
+		{"blue", "leaderElection: {leaseName: fairlead-operator}", "blue-fairlead", "fairlead-operator"},
+		{"blue", "leaderElection: {leaseName: '2026'}", "blue-fairlead", "2026"},
+		{"fairlead", "leaderElection: {leaseName: own.fairlead}", "fairlead", "own.fairlead"},
+	} {
+		r, err := render(t, load(t), tc.values, install(tc.release, "ops"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var named []string
+		for _, g := range grants(t, r.objects, tc.account, "ops") {
+			if strings.HasPrefix(g, "ops: ") && !strings.HasSuffix(g, " any") {
+				named = append(named, g)
+			}
+		}
+		want := []string{
+			"ops: create /configmaps " + tc.lease + "-operator", "ops: get coordination.k8s.io/leases " + tc.lease,
+			"ops: patch /configmaps " + tc.lease + "-operator", "ops: update coordination.k8s.io/leases " + tc.lease,
+		}
+		if diff := cmp.Diff(want, named); diff != "" {
+			t.Errorf("release %s, %s (-want +got):\n%s", tc.release, tc.values, diff)
+		}
+		args := operatorContainer(t, r).Args
+		if !slices.Contains(args, "--leader-elect-name="+tc.lease) || !slices.Contains(args, "--leader-elect-namespace=ops") {
+			t.Errorf("arguments are %v", args)
+		}
 	}
 }
 

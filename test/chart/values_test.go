@@ -73,7 +73,7 @@ func TestEveryValueHasItsEffect(t *testing.T) {
 		"operatorPod.initContainers":                {"operatorPod: {initContainers: [{name: i, image: x}]}", deployment, "initContainers:\n        - image: x"},
 		"operatorPod.sidecarContainers":             {"operatorPod: {sidecarContainers: [{name: s, image: x}]}", deployment, "        - image: x\n          name: s"},
 		"operatorPod.volumes":                       {"operatorPod: {volumes: [{name: v, emptyDir: {}}]}", deployment, "- emptyDir: {}\n          name: v"},
-		"operatorPod.volumeMounts":                  {"operatorPod: {volumeMounts: [{name: v, mountPath: /v}]}", deployment, "- mountPath: /v\n              name: v"},
+		"operatorPod.volumeMounts":                  {"operatorPod: {volumes: [{name: v, emptyDir: {}}], volumeMounts: [{name: v, mountPath: /v}]}", deployment, "- mountPath: /v\n              name: v"},
 		"operatorPod.lifecycle":                     {"operatorPod: {lifecycle: {preStop: {sleep: {seconds: 1}}}}", deployment, "lifecycle:\n            preStop:"},
 		"podSecurityContext":                        {"podSecurityContext: {fsGroup: 7}", deployment, "fsGroup: 7"},
 		"operatorSecurityContext":                   {"operatorSecurityContext: {runAsUser: 7}", deployment, "runAsUser: 7"},
@@ -189,6 +189,15 @@ func TestImageTagIsTheAppVersion(t *testing.T) {
 	}
 	if got := operatorContainer(t, r).Image; got != "fairlead-dev/fairlead:v1.2.3" {
 		t.Errorf("image is %s", got)
+	}
+}
+
+// Nothing is an amount, and so is zero.
+func TestABudgetThatKeepsNone(t *testing.T) {
+	t.Parallel()
+	text := rendered(t, "podDisruptionBudget: {create: true, minAvailable: 0, maxUnavailable: ''}").files["poddisruptionbudget.yaml"]
+	if !strings.Contains(text, "minAvailable: 0\n") || strings.Contains(text, "maxUnavailable") {
+		t.Errorf("the budget is\n%s", text)
 	}
 }
 

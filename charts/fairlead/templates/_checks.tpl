@@ -37,25 +37,36 @@ what the schema cannot say. */}}
 {{- if and (eq (default "" $strategy.type) "Recreate") $strategy.rollingUpdate -}}
 {{- fail "strategy.type is Recreate, which has no strategy.rollingUpdate: leave one of them out" -}}
 {{- end -}}
-{{- if .Values.podDisruptionBudget.create -}}
-{{- $min := toString .Values.podDisruptionBudget.minAvailable -}}
-{{- $max := toString .Values.podDisruptionBudget.maxUnavailable -}}
-{{- if and $min $max (ne $max "<nil>") -}}
+{{- if .Values.podDisruptionBudget.create }}{{ include "fairlead.checkBudget" . }}{{ end -}}
+{{- end -}}
+
+{{- define "fairlead.checkBudget" -}}
+{{- $min := include "fairlead.amount" .Values.podDisruptionBudget.minAvailable -}}
+{{- $max := include "fairlead.amount" .Values.podDisruptionBudget.maxUnavailable -}}
+{{- $replicas := int .Values.replicas -}}
+{{- if and $min $max -}}
 {{- fail "podDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable exclude each other: set maxUnavailable to \"\"" -}}
 {{- end -}}
-{{- if and (not $min) (not $max) -}}
+{{- if not (or $min $max) -}}
 {{- fail "podDisruptionBudget.create needs podDisruptionBudget.maxUnavailable or podDisruptionBudget.minAvailable" -}}
 {{- end -}}
-{{- if or (eq $min "100%") (eq $max "0") (eq $max "0%") (and (regexMatch "^[0-9]+$" $min) (ge (atoi $min) (int .Values.replicas)) (gt (int .Values.replicas) 0)) -}}
-{{- fail (printf "podDisruptionBudget lets none of replicas: %d go: nodes could not be drained. Lower podDisruptionBudget.minAvailable, or raise replicas or podDisruptionBudget.maxUnavailable" (int .Values.replicas)) -}}
+{{- $stay := trimSuffix "%" $min | default "0" | atoi -}}
+{{- if hasSuffix "%" $min }}{{ $stay = div (add (mul $stay $replicas) 99) 100 }}{{ end -}}
+{{- if or (regexMatch "^0+%?$" $max) (and $min (gt $replicas 0) (ge (int $stay) $replicas)) -}}
+{{- fail (printf "podDisruptionBudget lets none of replicas: %d go: nodes could not be drained. Lower podDisruptionBudget.minAvailable, or raise replicas or podDisruptionBudget.maxUnavailable" $replicas) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* A number or a percentage as text; what is not there is none. */}}
+{{- define "fairlead.amount" -}}
+{{- if not (kindIs "invalid" .) }}{{ toString . }}{{ end -}}
 {{- end -}}
 
 {{- define "fairlead.checkConfiguration" -}}
 {{- $c := .Values.defaultConfiguration -}}
 {{- $owned := dict "systems" "systems" "namespaces" "watchNamespaces" "leaderElect" "leaderElection.enabled" "leaderElectName" "leaderElection.leaseName" "leaderElectNamespace" "the namespace of the release" "metricsBindAddress" "metrics.port" "healthProbeBindAddress" "operatorHealth.port" -}}
-{{- range $key := keys $c.options | sortAlpha -}}
+{{- $options := default dict $c.options -}}
+{{- range $key := keys $options | sortAlpha -}}
 {{- if hasKey $owned $key -}}
 {{- fail (printf "defaultConfiguration.options.%s: other objects of the chart depend on it, so it is set by %s alone" $key (get $owned $key)) -}}
 {{- end -}}
@@ -69,7 +80,7 @@ what the schema cannot say. */}}
 {{- fail (printf "%s is written into the ConfigMap that defaultConfiguration.create: false leaves out: write %s into your own, and leave %s out" $name $key $name) -}}
 {{- else if not $c.append -}}
 {{- fail (printf "%s is not used with defaultConfiguration.append: false: write defaultConfiguration.options.%s instead" $name $key) -}}
-{{- else if and (hasKey $c.options $key) (ne (toString (get $c.options $key)) (toString (get $short $key))) -}}
+{{- else if and (hasKey $options $key) (ne (toString (get $options $key)) (toString (get $short $key))) -}}
 {{- fail (printf "%s and defaultConfiguration.options.%s differ: leave one of them out" $name $key) -}}
 {{- end -}}
 {{- end -}}
@@ -83,11 +94,11 @@ what the schema cannot say. */}}
 {{- end -}}
 
 {{- define "fairlead.checkPod" -}}
-{{- if and .Values.operatorPod.restartOnConfigChange .Values.defaultConfiguration.create (hasKey .Values.operatorPod.annotations "checksum/config") -}}
+{{- if and .Values.operatorPod.restartOnConfigChange .Values.defaultConfiguration.create (hasKey (default dict .Values.operatorPod.annotations) "checksum/config") -}}
 {{- fail "operatorPod.annotations has checksum/config, which operatorPod.restartOnConfigChange writes, too: leave one of them out" -}}
 {{- end -}}
 {{- range $key := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" -}}
-{{- if or (hasKey $.Values.operatorPod.labels $key) (hasKey $.Values.commonLabels $key) -}}
+{{- if or (hasKey (default dict $.Values.operatorPod.labels) $key) (hasKey (default dict $.Values.commonLabels) $key) -}}
 {{- fail (printf "operatorPod.labels and commonLabels may not have %s: by it the Deployment finds its Pods" $key) -}}
 {{- end -}}
 {{- end -}}
@@ -100,17 +111,73 @@ what the schema cannot say. */}}
 {{- fail (printf "operatorPod.env has %s, which the chart sets itself" .name) -}}
 {{- end -}}
 {{- end -}}
-{{- range concat .Values.operatorPod.sidecarContainers .Values.operatorPod.initContainers -}}
+{{- include "fairlead.checkVariables" . -}}
+{{- include "fairlead.checkVolumes" . -}}
+{{- include "fairlead.checkTwice" (list "operatorPod.env" "name" (default list .Values.operatorPod.env)) -}}
+{{- $containers := concat (default list .Values.operatorPod.sidecarContainers) (default list .Values.operatorPod.initContainers) -}}
+{{- include "fairlead.checkTwice" (list "operatorPod, among its containers," "name" $containers) -}}
+{{- range $containers -}}
 {{- if eq .name "operator" -}}
 {{- fail "operatorPod has a further container named operator, which is the name of the operator's own" -}}
 {{- end -}}
 {{- end -}}
-{{- range .Values.operatorPod.volumes -}}
+{{- with .Values.podSecurityContext -}}
+{{- if and .runAsNonRoot (hasKey . "runAsUser") (eq (toString .runAsUser) "0") -}}
+{{- fail "podSecurityContext.runAsUser is 0 and podSecurityContext.runAsNonRoot is true: the Pod would not start" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What a variable decides, no value may say as well: the variable would win. */}}
+{{- define "fairlead.checkVariables" -}}
+{{- $byFile := dict -}}
+{{- range $key, $_ := default dict .Values.defaultConfiguration.options -}}
+{{- $_ := set $byFile (printf "FAIRLEAD_%s" (snakecase $key | upper)) (printf "defaultConfiguration.options.%s" $key) -}}
+{{- end -}}
+{{- $short := dict "FAIRLEAD_LOG_FORMAT" (list .Values.logging.format "logging.format") "FAIRLEAD_LOG_LEVEL" (list .Values.logging.level "logging.level") "FAIRLEAD_WORKERS" (list .Values.workers "workers") "FAIRLEAD_DIAL_VIA" (list .Values.dialVia "dialVia") -}}
+{{- range $variable, $of := $short -}}
+{{- if index $of 0 }}{{ $_ := set $byFile $variable (index $of 1) }}{{ end -}}
+{{- end -}}
+{{- range .Values.operatorPod.env -}}
+{{- if hasKey $byFile .name -}}
+{{- fail (printf "operatorPod.env has %s, by which %s would not be used: leave one of them out" .name (get $byFile .name)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A mount needs its volume, and a place of its own. */}}
+{{- define "fairlead.checkVolumes" -}}
+{{- $pod := .Values.operatorPod -}}
+{{- $names := dict -}}
+{{- if include "fairlead.configMapName" . }}{{ $_ := set $names "config" true }}{{ end -}}
+{{- range $pod.volumes -}}
 {{- if eq .name "config" -}}
 {{- fail "operatorPod.volumes has one named config, which is the name of the chart's own" -}}
 {{- end -}}
+{{- $_ := set $names .name true -}}
 {{- end -}}
-{{- if and .Values.podSecurityContext.runAsNonRoot (kindIs "float64" .Values.podSecurityContext.runAsUser) (eq (int .Values.podSecurityContext.runAsUser) 0) -}}
-{{- fail "podSecurityContext.runAsUser is 0 and podSecurityContext.runAsNonRoot is true: the Pod would not start" -}}
+{{- include "fairlead.checkTwice" (list "operatorPod.volumes" "name" (default list $pod.volumes)) -}}
+{{- include "fairlead.checkTwice" (list "operatorPod.volumeMounts" "mountPath" (default list $pod.volumeMounts)) -}}
+{{- range $pod.volumeMounts -}}
+{{- if not (hasKey $names .name) -}}
+{{- fail (printf "operatorPod.volumeMounts has %s, of which there is no volume: name it in operatorPod.volumes" .name) -}}
+{{- end -}}
+{{- if and (hasKey $names "config") (eq (trimSuffix "/" .mountPath) "/etc/fairlead") -}}
+{{- fail "operatorPod.volumeMounts has the path /etc/fairlead, at which the chart mounts the configuration" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* No two items of a list by the same name: (list "what" "key" items). */}}
+{{- define "fairlead.checkTwice" -}}
+{{- $what := index . 0 -}}
+{{- $key := index . 1 -}}
+{{- $seen := dict -}}
+{{- range index . 2 -}}
+{{- $name := get . $key -}}
+{{- if hasKey $seen $name -}}
+{{- fail (printf "%s has %s twice" $what $name) -}}
+{{- end -}}
+{{- $_ := set $seen $name true -}}
 {{- end -}}
 {{- end -}}

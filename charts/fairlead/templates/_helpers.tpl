@@ -29,8 +29,8 @@ fairlead-operator
 {{- end -}}
 
 {{- define "fairlead.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "fairlead.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "fairlead.name" . | toYaml }}
+app.kubernetes.io/instance: {{ toYaml .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
@@ -39,7 +39,7 @@ app.kubernetes.io/component: operator
   "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63)
   "app.kubernetes.io/managed-by" .Release.Service
   "app.kubernetes.io/part-of" "fairlead" -}}
-{{- toYaml (merge $own (include "fairlead.selectorLabels" . | fromYaml) .Values.commonLabels) -}}
+{{- toYaml (merge $own (include "fairlead.selectorLabels" . | fromYaml) (default dict .Values.commonLabels)) -}}
 {{- end -}}
 
 {{- define "fairlead.serviceAccountName" -}}
@@ -117,11 +117,11 @@ type: Recreate
 
 {{- define "fairlead.subjects" -}}
 - kind: ServiceAccount
-  name: {{ include "fairlead.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "fairlead.serviceAccountName" . | toYaml }}
+  namespace: {{ toYaml .Release.Namespace }}
 {{- end -}}
 
 {{/* Labels of definitions, which outlive the release. */}}
 {{- define "fairlead.crdLabels" -}}
-{{- toYaml (merge (dict "app.kubernetes.io/name" (include "fairlead.name" .) "app.kubernetes.io/managed-by" .Release.Service "app.kubernetes.io/part-of" "fairlead") .Values.commonLabels) -}}
+{{- toYaml (merge (dict "app.kubernetes.io/name" (include "fairlead.name" .) "app.kubernetes.io/managed-by" .Release.Service "app.kubernetes.io/part-of" "fairlead") (default dict .Values.commonLabels)) -}}
 {{- end -}}

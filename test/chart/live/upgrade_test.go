@@ -177,18 +177,18 @@ func (h *helm) event(reason, text string) {
 	})
 }
 
-// A second replica takes over with what the chart made for it, and the release
-// goes without the resources.
+// A release goes without the resources. It is named as the rights of all releases
+// are, and leads all the same.
 func TestUninstallLeavesResourcesAndData(t *testing.T) {
 	h := newHelm(t)
-	h.install("fairlead", fmt.Sprintf("metrics: {port: %s}\noperatorHealth: {port: %s}\n", port(t), port(t)))
+	h.install("fairlead-operator", fmt.Sprintf("metrics: {port: %s}\noperatorHealth: {port: %s}\n", port(t), port(t)))
 	h.served()
-	h.rolled("fairlead", "fairlead")
-	op := h.operate("fairlead")
+	h.rolled("fairlead-operator", "fairlead-operator")
+	op := h.operate("fairlead-operator")
 	members := h.clusters("one")
 	op.end()
-	h.uninstall("fairlead")
-	eventually(t, "the operator goes", func() string { return strings.Join(h.pods("fairlead"), " ") })
+	h.uninstall("fairlead-operator")
+	eventually(t, "the operator goes", func() string { return strings.Join(h.pods("fairlead-operator"), " ") })
 	var dc dorisv1.DorisCluster
 	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: h.namespace, Name: "one"}, &dc); err != nil || dc.DeletionTimestamp != nil {
 		t.Errorf("the DorisCluster: %v, deleted %v", err, dc.DeletionTimestamp)
@@ -196,7 +196,7 @@ func TestUninstallLeavesResourcesAndData(t *testing.T) {
 	h.same("uninstall", members, h.members())
 
 	// It comes back, and finds its own definition.
-	h.install("fairlead", "{}")
+	h.install("fairlead-operator", "{}")
 	h.same("install again", members, h.members())
 }
 
