@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -53,17 +52,14 @@ func operatorCommand() *cobra.Command {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; default: the service account of the Pod, else $KUBECONFIG or ~/.kube/config")
 	f.StringVar(&o.file, "config", "", "configuration file; followed while the operator runs")
 	for _, option := range o.sources.Table {
-		switch p := option.Field(&o.sources.Flags).(type) {
-		case *string:
-			f.StringVar(p, option.Flag, *p, option.Help)
-		case *bool:
-			f.BoolVar(p, option.Flag, *p, option.Help)
-		case *int:
-			f.IntVar(p, option.Flag, *p, option.Help)
-		case *[]string:
-			f.StringSliceVar(p, option.Flag, *p, option.Help)
-		case *time.Duration:
-			f.DurationVar(p, option.Flag, *p, option.Help)
+		value := option.Field(&o.sources.Flags)
+		if list, ok := value.(*config.List); ok { // which may be given several times
+			f.StringSliceVar((*[]string)(list), option.Flag, *list, option.Help)
+			continue
+		}
+		f.Var(value, option.Flag, option.Help)
+		if value.Type() == "bool" {
+			f.Lookup(option.Flag).NoOptDefVal = "true"
 		}
 	}
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/fairlead-dev/fairlead/internal/config"
 )
@@ -105,24 +104,13 @@ func reference(table []config.Option, defaults config.Settings) []byte {
 	return b.Bytes()
 }
 
-func shown(field any) string {
-	switch p := field.(type) {
-	case *string:
-		if *p == "" {
-			return ""
-		}
-		return "`" + *p + "`"
-	case *bool:
-		return fmt.Sprintf("`%t`", *p)
-	case *int:
-		return fmt.Sprintf("`%d`", *p)
-	case *time.Duration:
-		return "`" + config.Short(*p) + "`"
-	case *[]string:
-		if len(*p) == 0 {
-			return ""
-		}
-		return "`[" + strings.Join(*p, ", ") + "]`"
+func shown(v config.Value) string {
+	text := v.String()
+	if text == "" {
+		return ""
 	}
-	return ""
+	if _, list := v.(*config.List); list {
+		text = "[" + strings.ReplaceAll(text, ",", ", ") + "]"
+	}
+	return "`" + text + "`"
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -164,20 +163,18 @@ func optionSchema(o config.Option) map[string]any {
 	return s
 }
 
+// typeSchema is the form of a value of the option's type.
 func typeSchema(o config.Option) map[string]any {
-	s := map[string]any{}
-	var settings config.Settings
-	switch o.Field(&settings).(type) {
-	case *string:
-		s["type"] = "string"
-	case *bool:
-		s["type"] = "boolean"
-	case *int:
-		s["type"], s["minimum"] = "integer", o.Min
-	case *[]string:
-		s["type"] = "array"
-	case *time.Duration:
-		s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	switch name := o.Field(&config.Settings{}).Type(); name {
+	case "bool":
+		return map[string]any{"type": "boolean"}
+	case "int":
+		return map[string]any{"type": "integer", "minimum": o.Min}
+	case "stringSlice":
+		return map[string]any{"type": "array"}
+	case "duration":
+		return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`}
+	default:
+		return map[string]any{"type": name}
 	}
-	return s
 }

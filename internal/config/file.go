@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -146,11 +145,11 @@ func (p *parser) set(o Option, to *Settings, value *yaml.Node) bool {
 		p.complainf(value.Line, "%s %s", o.Key(), o.blur(err))
 		return false
 	}
-	if err := o.check(field); err != nil {
+	if err := field.check(o); err != nil {
 		p.complainf(value.Line, "%s %s", o.Key(), err)
 		return false
 	}
-	if text, ok := field.(*string); ok && o.Secret && holdsPassword(*text) {
+	if o.Secret && holdsPassword(field.String()) {
 		p.complainf(value.Line, "%s names a user; a password has no place in this file: set the environment variable %s from a Secret", o.Key(), o.Env())
 		return false
 	}
@@ -185,7 +184,7 @@ func (p *parser) optionOf(namespace string, key, value *yaml.Node, said map[stri
 	default:
 		var s Settings
 		if p.set(p.table[i], &s, value) {
-			said[key.Value] = Text(p.table[i].field(&s))
+			said[key.Value] = p.table[i].field(&s).String()
 		}
 	}
 }
@@ -245,61 +244,4 @@ func (o Option) blur(err error) error {
 		return errors.New("is no plain text")
 	}
 	return err
-}
-
-// setNode sets field from a value of a file, which must have the field's type.
-func setNode(field any, n *yaml.Node) error {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Tag == "!!null" {
-		return errors.New("has no value; leave the line out for the default")
-	}
-	if list, ok := field.(*[]string); ok {
-		return setNodes(list, n)
-	}
-	if n.Kind != yaml.ScalarNode {
-		return errors.New("is no single value")
-	}
-	if err := tagFits(field, n); err != nil {
-		return err
-	}
-	return setText(field, n.Value)
-}
-
-// tagFits tells why a value cannot be that of the field.
-func tagFits(field any, n *yaml.Node) error {
-	switch field.(type) {
-	case *string:
-		if n.Tag != "!!str" {
-			return fmt.Errorf("is %s, which is no text; put it in quotes", n.Value)
-		}
-	case *bool:
-		if n.Tag != "!!bool" {
-			return fmt.Errorf("is %q; write true or false", n.Value)
-		}
-	case *int:
-		if n.Tag != "!!int" {
-			return fmt.Errorf("is %q; write a whole number", n.Value)
-		}
-	case *time.Duration:
-		if n.Tag != "!!str" {
-			return fmt.Errorf("is %s, which has no unit; write 30s or 5m", n.Value)
-		}
-	}
-	return nil
-}
-
-func setNodes(list *[]string, n *yaml.Node) error {
-	if n.Kind != yaml.SequenceNode {
-		return errors.New("is no list; write [a, b]")
-	}
-	*list = nil
-	for _, item := range n.Content {
-		if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-			return fmt.Errorf("has an item in line %d that is no text", item.Line)
-		}
-		*list = append(*list, item.Value)
-	}
-	return nil
 }

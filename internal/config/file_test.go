@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 			if !file.Sets(o) {
 				continue
 			}
-			if err := o.check(o.field(&file.settings)); err != nil {
+			if err := o.field(&file.settings).check(o); err != nil {
 				t.Fatalf("%s was taken and %v", o.Key(), err)
 			}
 		}

@@ -3,8 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -60,11 +58,11 @@ func (e Effective) For(table []Option, namespace string, annotations map[string]
 		if !o.Resource {
 			continue
 		}
-		text, _, err := o.forResource(Text(o.field(&s)), e.From[o.Key()], e.namespaces[namespace], annotations)
+		text, _, err := o.forResource(o.field(&s).String(), e.From[o.Key()], e.namespaces[namespace], annotations)
 		if err != nil {
 			r.Faults = append(r.Faults, fmt.Sprintf("%s %s", o.Annotation(), err))
 		}
-		_ = setText(o.field(&s), text) // it was checked where it was read
+		_ = o.field(&s).Set(text) // it was checked where it was read
 	}
 	r.RollPause, r.DatabaseInterval = s.RollPause, s.DatabaseInterval
 	return r
@@ -77,8 +75,8 @@ func (o Option) forResource(text string, from Layer, namespace, annotations map[
 	wanted, annotated := annotations[o.Annotation()]
 	if annotated {
 		var s Settings
-		if fault = setText(o.field(&s), wanted); fault == nil {
-			fault = o.check(o.field(&s))
+		if fault = o.field(&s).Set(wanted); fault == nil {
+			fault = o.field(&s).check(o)
 		}
 	}
 	said, has := namespace[o.Key()]
@@ -91,23 +89,6 @@ func (o Option) forResource(text string, from Layer, namespace, annotations map[
 		return said, OfNamespace, fault
 	}
 	return text, from, fault
-}
-
-// Text is the value behind a field as people write it.
-func Text(field any) string {
-	switch p := field.(type) {
-	case *string:
-		return *p
-	case *bool:
-		return strconv.FormatBool(*p)
-	case *int:
-		return strconv.Itoa(*p)
-	case *[]string:
-		return strings.Join(*p, ",")
-	case *time.Duration:
-		return Short(*p)
-	}
-	return ""
 }
 
 // Effective decides every option. The file may be nil.
@@ -134,16 +115,16 @@ func (s Sources) Effective(file *File) (Effective, error) {
 func (s Sources) decide(o Option, file *File, to *Settings) (Layer, error) {
 	field := o.field(to)
 	if s.Changed(o.Flag) {
-		copyField(field, o.field(&s.Flags))
-		if err := o.check(field); err != nil {
+		o.copy(to, &s.Flags)
+		if err := field.check(o); err != nil {
 			return "", fmt.Errorf("--%s %w", o.Flag, err)
 		}
 		return Flag, nil
 	}
 	if text, ok := s.Env(o.Env()); ok {
-		err := setText(field, text)
+		err := field.Set(text)
 		if err == nil {
-			err = o.check(field)
+			err = field.check(o)
 		}
 		if err != nil {
 			return "", fmt.Errorf("environment variable %s %w", o.Env(), err)
@@ -151,9 +132,9 @@ func (s Sources) decide(o Option, file *File, to *Settings) (Layer, error) {
 		return Environment, nil
 	}
 	if file.Sets(o) {
-		copyField(field, o.field(&file.settings))
+		o.copy(to, &file.settings)
 		return FromFile, nil
 	}
-	copyField(field, o.field(&s.Defaults))
+	o.copy(to, &s.Defaults)
 	return BuiltIn, nil
 }

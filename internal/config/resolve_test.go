@@ -2,8 +2,10 @@ package config
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // none are sources without flags and environment.
@@ -114,11 +116,38 @@ func TestNamesOfOptions(t *testing.T) {
 			t.Errorf("got %s, %s", o.Key(), o.Env())
 		}
 		defaults := Defaults(systems)
-		if err := o.check(o.field(&defaults)); err != nil {
+		if err := o.field(&defaults).check(o); err != nil {
 			t.Errorf("the default of %s %v", o.Key(), err)
 		}
 		if o.Help == "" || o.Class != Startup && o.Class != Dynamic {
 			t.Errorf("%s lacks a help line or a class", o.Key())
 		}
 	}
+}
+
+// What a value writes it reads, so that text is enough to copy and to compare it.
+func TestValuesReadWhatTheyWrite(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		from := Settings{
+			Systems:     rapid.SliceOf(rapid.StringMatching("[a-z]{1,8}")).Draw(t, "systems"),
+			LeaderElect: rapid.Bool().Draw(t, "leaderElect"),
+			LogLevel:    rapid.String().Draw(t, "logLevel"),
+			Workers:     rapid.Int().Draw(t, "workers"),
+			RollPause:   time.Duration(rapid.Int64().Draw(t, "rollPause")),
+		}
+		if len(from.Systems) == 0 {
+			from.Systems = nil
+		}
+		to := Settings{Systems: []string{"x"}, LeaderElect: true, LogLevel: "x", Workers: 7, RollPause: 7}
+		for _, o := range Table(systems) {
+			o.copy(&to, &from)
+			if !o.same(to, from) {
+				t.Errorf("%s is %q, and %q when it is read again", o.Key(), o.field(&from), o.field(&to))
+			}
+		}
+		if diff := cmp.Diff(from, to); diff != "" {
+			t.Errorf("-from +to:\n%s", diff)
+		}
+	})
 }

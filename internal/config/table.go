@@ -58,7 +58,7 @@ type Option struct {
 	// Shortest and Longest bound a duration.
 	Shortest, Longest time.Duration
 
-	field func(*Settings) any
+	field func(*Settings) Value
 }
 
 // Key is the name of the option in a file.
@@ -87,9 +87,16 @@ func (o Option) Annotation() string {
 	return meta.Prefix + o.Flag
 }
 
-// Field points at the option's value in s: a *string, *bool, *int, *[]string or
-// *time.Duration.
-func (o Option) Field(s *Settings) any { return o.field(s) }
+// Field is the option's value in s.
+func (o Option) Field(s *Settings) Value { return o.field(s) }
+
+// same reports whether the option has one value in both.
+func (o Option) same(a, b Settings) bool { return o.field(&a).String() == o.field(&b).String() }
+
+// copy gives the option the value in to that it has in from.
+func (o Option) copy(to, from *Settings) {
+	_ = o.field(to).Set(o.field(from).String()) // what a value writes it reads
+}
 
 // The forms of values.
 const (
@@ -105,67 +112,67 @@ func Table(systems []string) []Option {
 		{
 			Flag: "systems", Class: Startup, Values: systems, NonEmpty: true,
 			Help:  "systems to serve; a missing custom resource definition is waited for",
-			field: func(s *Settings) any { return &s.Systems },
+			field: func(s *Settings) Value { return (*List)(&s.Systems) },
 		},
 		{
 			Flag: "namespaces", Class: Startup, Item: dnsLabel, Wanted: "names of namespaces",
 			Help:  "namespaces to work in; default: all",
-			field: func(s *Settings) any { return &s.Namespaces },
+			field: func(s *Settings) Value { return (*List)(&s.Namespaces) },
 		},
 		{
 			Flag: "leader-elect", Class: Startup,
 			Help:  "let only one of several operators work at a time",
-			field: func(s *Settings) any { return &s.LeaderElect },
+			field: func(s *Settings) Value { return (*toggle)(&s.LeaderElect) },
 		},
 		{
 			Flag: "leader-elect-name", Class: Startup, Item: dnsName, Wanted: "the name of a lease", NonEmpty: true,
 			Help:  "name of the lease; installations that share a namespace need one each",
-			field: func(s *Settings) any { return &s.LeaderElectName },
+			field: func(s *Settings) Value { return (*text)(&s.LeaderElectName) },
 		},
 		{
 			Flag: "leader-elect-namespace", Class: Startup, Item: dnsLabel, Wanted: "the name of a namespace",
 			Help:  "namespace of the lease; default: that of the Pod",
-			field: func(s *Settings) any { return &s.LeaderElectNamespace },
+			field: func(s *Settings) Value { return (*text)(&s.LeaderElectNamespace) },
 		},
 		{
 			Flag: "metrics-bind-address", Class: Startup, Item: address, Wanted: "host:port, :port, or 0 for none", NonEmpty: true,
 			Help:  "address of /metrics; 0 for none",
-			field: func(s *Settings) any { return &s.MetricsBindAddress },
+			field: func(s *Settings) Value { return (*text)(&s.MetricsBindAddress) },
 		},
 		{
 			Flag: "health-probe-bind-address", Class: Startup, Item: address, Wanted: "host:port, :port, or 0 for none", NonEmpty: true,
 			Help:  "address of /healthz and /readyz; 0 for none",
-			field: func(s *Settings) any { return &s.HealthProbeBindAddress },
+			field: func(s *Settings) Value { return (*text)(&s.HealthProbeBindAddress) },
 		},
 		{
 			Flag: "log-format", Class: Startup, Values: []string{"json", "text"},
 			Help:  "json or text",
-			field: func(s *Settings) any { return &s.LogFormat },
+			field: func(s *Settings) Value { return (*text)(&s.LogFormat) },
 		},
 		{
 			Flag: "log-level", Class: Dynamic, Values: []string{"debug", "info", "warn", "error"},
 			Help:  "debug, info, warn or error",
-			field: func(s *Settings) any { return &s.LogLevel },
+			field: func(s *Settings) Value { return (*text)(&s.LogLevel) },
 		},
 		{
 			Flag: "dial-via", Class: Startup, Item: proxyURL, Wanted: "socks5://host:port", Secret: true,
 			Help:  "how to reach the data systems from outside the cluster: socks5://host:port; default: directly",
-			field: func(s *Settings) any { return &s.DialVia },
+			field: func(s *Settings) Value { return (*text)(&s.DialVia) },
 		},
 		{
 			Flag: "workers", Class: Startup, Min: 1,
 			Help:  "custom resources of one system that are reconciled at once",
-			field: func(s *Settings) any { return &s.Workers },
+			field: func(s *Settings) Value { return (*number)(&s.Workers) },
 		},
 		{
 			Flag: "roll-pause", Class: Dynamic, Resource: true, Shortest: time.Second, Longest: time.Hour,
 			Help:  "how long the first Pod of a component that was replaced is watched before the next one goes, and all of them before another component begins",
-			field: func(s *Settings) any { return &s.RollPause },
+			field: func(s *Settings) Value { return (*length)(&s.RollPause) },
 		},
 		{
 			Flag: "database-interval", Class: Dynamic, Resource: true, Shortest: time.Minute, Longest: time.Hour,
 			Help:  "how often a database in which nothing moves is asked about its members; a little more, by which clusters are kept apart",
-			field: func(s *Settings) any { return &s.DatabaseInterval },
+			field: func(s *Settings) Value { return (*length)(&s.DatabaseInterval) },
 		},
 	}
 }

@@ -221,7 +221,7 @@ func (w *Watcher) take(e Effective, report func(Report)) {
 			if o.same(e.Settings, before.Settings) {
 				continue
 			}
-			copyField(o.field(&next.Settings), o.field(&e.Settings))
+			o.copy(&next.Settings, &e.Settings)
 			changed = append(changed, o.Key())
 			w.Log.Info("option is in force", o.values(before.Settings, e.Settings)...)
 		case !o.same(e.Settings, w.started.Settings):
@@ -269,28 +269,12 @@ func (o Option) values(from, to Settings) []any {
 	if o.Secret {
 		return []any{"option", o.Key()}
 	}
-	return []any{"option", o.Key(), "from", show(o.field(&from)), "to", show(o.field(&to))}
-}
-
-func show(field any) any {
-	switch p := field.(type) {
-	case *string:
-		return *p
-	case *bool:
-		return *p
-	case *int:
-		return *p
-	case *[]string:
-		return *p
-	case *time.Duration:
-		return Short(*p)
-	}
-	return nil
+	return []any{"option", o.Key(), "from", o.field(&from).String(), "to", o.field(&to).String()}
 }
 
 // shown is the value of an option for people, without what may be a password.
 func (o Option) shown(s Settings) string {
-	text := Text(o.field(&s))
+	text := o.field(&s).String()
 	if o.Secret && text != "" {
 		return "(not shown)"
 	}

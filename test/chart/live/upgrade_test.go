@@ -65,7 +65,7 @@ func TestRestartOnConfigChange(t *testing.T) {
 	h.same("toggle off", first, h.rolled("fairlead", "fairlead"))
 	op.sync("fairlead")
 	op.says(`"option":"logLevel","from":"info","to":"debug"`)
-	op.says(`"msg":"option needs a restart of the operator","logger":"configuration","option":"workers","from":16,"to":4`)
+	op.says(`"msg":"option needs a restart of the operator","logger":"configuration","option":"workers","from":"16","to":"4"`)
 	op.says(`"level":"DEBUG`)
 	h.event("ConfigurationNeedsRestart", "workers")
 	op.end()
