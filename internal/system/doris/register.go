@@ -165,6 +165,7 @@ func (p planner) membersCondition(extra map[string]status.Verdict) {
 		}
 		parts = append(parts, p.orphans(kind)...)
 	}
+	parts = append(parts, p.orphanFrontends()...)
 	parts = append(parts, p.brokersLeft()...)
 	if len(parts) > 0 {
 		extra[meta.ConditionMembersRegistered] = status.Verdict{Reason: reason, Message: strings.Join(parts, "; ")}
@@ -203,16 +204,42 @@ func (p planner) orphans(kind dorisv1.ComponentType) []string {
 		return nil
 	}
 	var out []string
-	records := leaveRecords(set, p.world.Pods[string(kind)])
 	for i := range p.world.Database.Backends {
-		b := &p.world.Database.Backends[i]
-		pod, _, _ := strings.Cut(b.Host, ".")
-		n := ordinalOf(pod)
-		_, leaves := records[pod]
-		if leaves || n < int(*set.Spec.Replicas) || pod != fmt.Sprintf("%s-%d", set.Name, n) || !p.nameOf(kind, pod, nil).is(b.Host) || p.ours(b.Host) {
-			continue
+		if b := &p.world.Database.Backends[i]; p.orphan(kind, set, b.Host) {
+			out = append(out, addressOf(b)+" is registered and its Pod is gone: drop it once its tablets have other copies, or scale out")
 		}
-		out = append(out, addressOf(b)+" is registered and its Pod is gone: drop it once its tablets have other copies, or scale out")
 	}
 	return out
+}
+
+// orphanFrontends are frontends that the database knows and that have no Pod: one that
+// was started again after it was taken out may have joined anew. A follower without a
+// Pod counts for the majority that elects the master.
+func (p planner) orphanFrontends() []string {
+	set := p.world.StatefulSets[StatefulSetName(p.dc.Name, dorisv1.ComponentFE)]
+	if set == nil || set.Spec.Replicas == nil {
+		return nil
+	}
+	var out []string
+	for i := range p.world.Database.Frontends {
+		f := &p.world.Database.Frontends[i]
+		if f.Alive || !p.orphan(dorisv1.ComponentFE, set, f.Host) {
+			continue
+		}
+		kind, harm := "OBSERVER", ""
+		if votes(f) {
+			kind, harm = "FOLLOWER", ", and it counts for the majority that elects the master"
+		}
+		out = append(out, fmt.Sprintf("%s is registered and its Pod is gone%s: take it out with ALTER SYSTEM DROP %s %q, or scale out", frontendAddress(f), harm, kind, frontendAddress(f)))
+	}
+	return out
+}
+
+// orphan tells whether a host is named as a Pod that a set would have, were it larger, and
+// that does not leave.
+func (p planner) orphan(kind dorisv1.ComponentType, set *appsv1.StatefulSet, host string) bool {
+	pod, _, _ := strings.Cut(host, ".")
+	n := ordinalOf(pod)
+	_, leaves := leaveRecords(set, p.world.Pods[string(kind)])[pod]
+	return !leaves && n >= int(*set.Spec.Replicas) && pod == fmt.Sprintf("%s-%d", set.Name, n) && p.nameOf(kind, pod, nil).is(host) && !p.ours(host)
 }

@@ -285,6 +285,16 @@ func TestMembersThatDoNotBelong(t *testing.T) {
 			t.Errorf("MembersRegistered is %q", got)
 		}
 	})
+	t.Run("a frontend whose Pod is gone is named, with what it does to elections", func(t *testing.T) {
+		const host = "doris-fe-7.doris-fe-internal.shop.svc.cluster.local"
+		w := memberCluster(t, threeByFive)
+		w.db.frontends = append(w.db.frontends, client.Frontend{Host: host, EditLogPort: 9010, Role: "FOLLOWER"})
+		w.now = w.now.Add(time.Hour)
+		w.lives()
+		if got := condition(w.dc, meta.ConditionMembersRegistered); got != "False MemberGone: "+host+":9010 is registered and its Pod is gone, and it counts for the majority that elects the master: take it out with ALTER SYSTEM DROP FOLLOWER \""+host+":9010\", or scale out" {
+			t.Errorf("MembersRegistered is %q", got)
+		}
+	})
 	t.Run("an account that is denied is named", func(t *testing.T) {
 		w := memberCluster(t, threeByFive)
 		w.db.failing = fmt.Errorf("account \"root\": %w", client.ErrDenied)
