@@ -84,6 +84,11 @@ type RuntimeConfigStatus struct {
 	// ChangedNodes counts the nodes that they were changed in.
 	// +optional
 	ChangedNodes int32 `json:"changedNodes,omitempty"`
+
+	// ContradictedSettings counts those of the changed settings that a ConfigMap
+	// names with another value. What was changed wins.
+	// +optional
+	ContradictedSettings int32 `json:"contradictedSettings,omitempty"`
 }
 
 // CnStatus is the state of the compute nodes.

@@ -26,6 +26,7 @@ func printView(s screen.Screen, v View, now time.Time, wide bool) {
 	s.Print(conditions)
 	printComponents(s, v)
 	printMembers(s, v, now, wide)
+	printChanged(s, v)
 	s.Linef("")
 	s.Linef("  %s %s", s.Painted(screen.Head, "Plan:"), v.Plan)
 	for _, p := range v.Roll {
@@ -52,6 +53,21 @@ func printView(s screen.Screen, v View, now time.Time, wide bool) {
 		s.Linef("      kubectl fairlead approve %s/%s %s -n %s", kube.ShortKind, v.Name, set.Approve, v.Namespace)
 	}
 	cliplan.PrintLost(s, v.IfLost)
+}
+
+// printChanged tells that settings were changed in running nodes, and that they win over
+// what a ConfigMap says.
+func printChanged(s screen.Screen, v View) {
+	r := v.RuntimeConfig
+	if r == nil || r.ChangedSettings == 0 {
+		return
+	}
+	text := fmt.Sprintf("%d, in %d nodes", r.ChangedSettings, r.ChangedNodes)
+	if r.ContradictedSettings > 0 {
+		text += fmt.Sprintf("; %d win over a ConfigMap that says something else", r.ContradictedSettings)
+	}
+	s.Linef("")
+	s.Linef("  %s %s: kubectl fairlead explain %s/%s -n %s", s.Painted(screen.Head, "Settings changed at run time:"), text, kube.ShortKind, v.Name, v.Namespace)
 }
 
 // remarks are what is to be said of a resource beside its name.

@@ -37,6 +37,8 @@ type View struct {
 	HeldSets []plan.Held    `json:"heldSets,omitempty"`
 	Findings []plan.Finding `json:"findings,omitempty"`
 	IfLost   []cliplan.Lost `json:"ifLost,omitempty"`
+	// RuntimeConfig tells of settings that were changed in running nodes.
+	RuntimeConfig *dorisv1.RuntimeConfigStatus `json:"runtimeConfig,omitempty"`
 }
 
 // Component is how one component is.
@@ -70,7 +72,7 @@ func viewOf(s *cliplan.Subject, r cliplan.Result) View {
 	v := View{
 		Kind: dorisv1.Kind, Namespace: dc.Namespace, Name: dc.Name, Generation: dc.Generation,
 		ObservedGeneration: dc.Status.ObservedGeneration, Paused: meta.Paused(dc.Annotations), Released: meta.Released(dc.Annotations), Conditions: dc.Status.Conditions,
-		Plan: r.Summary, HeldSets: r.Sets, Findings: r.Findings, IfLost: r.IfLost,
+		Plan: r.Summary, HeldSets: r.Sets, Findings: r.Findings, IfLost: r.IfLost, RuntimeConfig: dc.Status.RuntimeConfig,
 	}
 	for _, p := range r.Pods {
 		if p.Order > 0 {

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,9 +96,18 @@ func (p planner) lostCondition(extra map[string]status.Verdict) {
 
 // reportOverrides counts in the status what was changed in running nodes.
 func (p planner) reportOverrides(out *dorisv1.RuntimeConfigStatus) {
-	out.ChangedSettings, out.ChangedNodes = 0, 0
+	out.ChangedSettings, out.ChangedNodes, out.ContradictedSettings = 0, 0, 0
 	for _, kind := range polled {
 		record := Observed(p.world, p.dc.Name, kind)
+		if record.Changed() == 0 || specOf(p.dc, kind) == nil {
+			continue
+		}
+		contradicted := map[string]bool{}
+		for _, e := range p.explain(kind) {
+			contradicted[e.Key] = contradicted[e.Key] || e.Contradicts
+		}
+		maps.DeleteFunc(contradicted, func(_ string, is bool) bool { return !is })
+		out.ContradictedSettings += int32(len(contradicted)) //nolint:gosec // numbers of settings
 		out.ChangedSettings += int32(len(record.Keys())) //nolint:gosec // numbers of settings
 		out.ChangedNodes += int32(record.Changed())      //nolint:gosec // numbers of nodes
 	}
