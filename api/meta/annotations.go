@@ -80,6 +80,11 @@ const (
 	// was rendered from, so that an edit of the custom resource, one of a
 	// ConfigMap and one by somebody else can be told apart.
 	AnnotationInputs = Prefix + "inputs"
+
+	// AnnotationMigrationAccepted on a custom resource is the id of the migration of
+	// settings whose approval was found to be right: from then on it is carried to its
+	// end, whatever becomes of the workloads meanwhile.
+	AnnotationMigrationAccepted = Prefix + "migration-accepted"
 )
 
 // Paused tells whether the annotations ask the operator to write nothing. Any

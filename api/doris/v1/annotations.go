@@ -21,6 +21,12 @@ const (
 	// AnnotationRuntimeConfigPolicy records how settings changed at run time are
 	// kept in this cluster. The operator writes it once.
 	AnnotationRuntimeConfigPolicy = "doris.apache.org/runtime-config-policy"
+
+	// AnnotationRuntimeConfigMigration is a person's approval of a migration: the
+	// settings that were changed at run time in a cluster that did not keep them
+	// have been copied to its volumes. `kubectl fairlead runtime-config migrate`
+	// writes it; there are no settings in it.
+	AnnotationRuntimeConfigMigration = "doris.apache.org/runtime-config-migration"
 )
 
 // Annotations on Pods, set through spec.<component>.annotations or by hand. The

@@ -47,7 +47,7 @@ type Inputs struct {
 	// itself. Revision 0 mounts no copies.
 	Copies map[string]string
 	// Runtime says where each component keeps settings that are changed at run time.
-	// Revision 0 keeps none.
+	// At revision 0 they are kept where a migration was approved.
 	Runtime map[dorisv1.ComponentType]*runtimeconfig.Record
 }
 

@@ -74,14 +74,14 @@ func (c component) buildR0() (Component, []plan.Finding) {
 
 func (c component) statefulSetR0() (*appsv1.StatefulSet, []plan.Finding) {
 	storage, findings := c.storageR0()
-	return c.frame(corev1.PodTemplateSpec{
+	return c.keepSettings(c.frame(corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        StatefulSetName(c.dc.Name, c.kind),
 			Labels:      podLabels(c.dc.Name, c.kind, c.spec.PodLabels),
 			Annotations: maps.Clone(c.spec.Annotations),
 		},
 		Spec: c.podSpecR0(storage),
-	}, storage.claims), findings
+	}, storage.claims)), findings
 }
 
 func (c component) podSpecR0(storage storageR0) corev1.PodSpec {

@@ -12,6 +12,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/plan"
+	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
 
 // onClaim tells whether a directory of the main container of a set lies on a
@@ -79,7 +80,7 @@ func dataMounts(set *appsv1.StatefulSet, container string) map[string]string {
 	}
 	mounts := map[string]string{}
 	for _, m := range mountsOf(set, container) {
-		if what, data := volumes[m.Name]; data {
+		if what, data := volumes[m.Name]; data && !runtimeconfig.Mounts(m) { // those hold no data
 			mounts[path.Clean(m.MountPath)] = what
 		}
 	}

@@ -120,3 +120,31 @@ func seen(w *world) World {
 	w.must(err)
 	return observed
 }
+
+// TestContradictionsAreCounted holds that a setting which was changed in a node, and which a
+// ConfigMap names as well, is counted and explained as one that wins, and left alone.
+func TestContradictionsAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, backendConf(smallCluster, "max_tablet_version_num = 1\n"))
+	w.settle()
+	_, err := w.store.Create(&corev1.ConfigMap{
+		ObjectMeta: objectMeta(w.dc, ObservedName("doris"), map[string]string{dorisv1.LabelOwner: "doris"}),
+		Data: map[string]string{"be": `{"image":"apache/doris:be-1","nodes":{"doris-be-0":{"start":"a",` +
+			`"changed":{"max_tablet_version_num":"2026-05-06T12:00:00Z","streaming_load_max_mb":"2026-05-06T12:00:00Z"}}}}`},
+	}, FieldManager)
+	w.must(err)
+	if p := w.settle(); len(p.Changes) > 0 {
+		t.Errorf("it is fought:\n%s", printPlan(p))
+	}
+	want := &dorisv1.RuntimeConfigStatus{
+		Policy: "automatic", Kept: []dorisv1.ComponentType{"be", "fe"}, ChangedSettings: 2, ChangedNodes: 1, ContradictedSettings: 1,
+	}
+	if diff := cmp.Diff(want, w.dc.Status.RuntimeConfig); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	for _, e := range ExplainSettings(w.dc, seen(w), "") {
+		if wins := e.Key == "max_tablet_version_num" && e.Layer == LayerRunTime; e.Contradicts != wins {
+			t.Errorf("explained as %+v", e)
+		}
+	}
+}

@@ -61,14 +61,17 @@ func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]co
 		Recorded: p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy], Annotation: dorisv1.AnnotationRuntimeConfigPolicy,
 		Existed: p.existed(), Keeps: keeps(had), Enabled: runtimeEnabled(p.dc), Copies: p.policyCopies(),
 	})
-	said := slices.Clone(ruling.Findings)
+	approved, said := p.approval(ruling.Policy, had)
+	said = slices.Concat(ruling.Findings, said)
 	out := map[dorisv1.ComponentType]*runtimeconfig.Record{}
 	for _, kind := range keepers {
 		built, there := objects.Component(kind)
 		if !there || len(objects.MissingFor(kind)) > 0 && !p.exists(kind) {
 			continue // what it mounts is not known yet
 		}
-		record, findings := ruling.Policy.Decide(p.runtimeOf(built, had[kind], contents[kind]))
+		c := p.runtimeOf(built, had[kind], contents[kind])
+		c.Migrated, c.Copied = approved.Migrated(c.Kind), approved.Components[c.Kind]
+		record, findings := ruling.Policy.Decide(c)
 		said = append(said, findings...)
 		if record != nil {
 			out[kind] = record

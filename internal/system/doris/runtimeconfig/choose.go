@@ -43,6 +43,9 @@ type Record struct {
 	Volume    string `json:"volume,omitempty"`
 	MountPath string `json:"mountPath,omitempty"`
 	SubPath   string `json:"subPath,omitempty"`
+	// Migrated says that settings of the first members were copied there before: the id
+	// of the migration and the number of members. Those must find their copy.
+	Migrated string `json:"migrated,omitempty"`
 }
 
 // AnnotationStorage on a workload repeats its record for people and scripts.
@@ -93,6 +96,10 @@ type Component struct {
 	// Custom is the place that its base file names for the settings, as an absolute
 	// path (a file for Meta), and Default that of the image. Both may be empty.
 	Custom, Default string
+	// Migrated is what its record is to say of a migration that a person has approved, and
+	// Copied where that has put its settings. Empty where there is none.
+	Migrated string
+	Copied   Copied
 }
 
 // Decide says what becomes of the settings of a component under a policy. A nil
@@ -103,9 +110,11 @@ func (p Policy) Decide(c Component) (*Record, []plan.Finding) {
 		return c.Record, c.stillThere()
 	case c.Record != nil && c.Record.State == UserManaged:
 		return c.Record, nil
+	case c.Exists && p == Enabled && c.Migrated != "":
+		return c.migrated()
 	case c.Exists && p == Enabled:
 		return c.Record, []plan.Finding{refusal(FieldEnabled, ReasonMigrationNeeded, fmt.Sprintf(
-			"%s runs already and does not keep its settings; those that are in force now would be lost with its Pods. They have to be copied first; until then leave the field out", c.Name))}
+			"%s runs already and does not keep its settings; those that are in force now would be lost with its Pods. They have to be copied first, by `kubectl fairlead runtime-config`, which sets the field itself; until then leave it out", c.Name))}
 	case c.Exists:
 		return c.Record, c.unavailable()
 	case p == Automatic, p == Enabled:
@@ -164,14 +173,22 @@ func (c Component) choose(p Policy) (*Record, []plan.Finding) {
 	if record != nil {
 		return record, nil
 	}
-	message := fmt.Sprintf("settings that are changed in a running %s would be lost with its Pod, since no volume is safe for them: %s", c.Name, strings.Join(why, "; "))
 	if p == Enabled {
-		return nil, []plan.Finding{refusal(FieldEnabled, ReasonStorageUnavailable, message+". Add a volume with a claim for its logs to "+c.Field+".persistentVolumes, or leave the field out")}
+		return nil, []plan.Finding{c.noVolume(why)}
 	}
 	return &Record{State: Unavailable}, []plan.Finding{{
 		Severity: plan.Warning, Field: c.Field + ".persistentVolumes", Reason: ReasonStorageUnavailable,
-		Message: message + ". A volume that is added after the first start is not used by itself",
+		Message: c.wouldBeLost(why) + ". A volume that is added after the first start is not used by itself",
 	}}
+}
+
+// noVolume refuses to keep the settings of a component that has no volume for them.
+func (c Component) noVolume(why []string) plan.Finding {
+	return refusal(FieldEnabled, ReasonStorageUnavailable, c.wouldBeLost(why)+". Add a volume with a claim for its logs to "+c.Field+".persistentVolumes, or leave the field out")
+}
+
+func (c Component) wouldBeLost(why []string) string {
+	return fmt.Sprintf("settings that are changed in a running %s would be lost with its Pod, since no volume is safe for them: %s", c.Name, strings.Join(why, "; "))
 }
 
 // managed looks at a place that the configuration names itself.

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the script of the init container
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -21,6 +22,12 @@ const (
 	OnVolume = ".doris-runtime-config"
 	// InitName is the init container that prepares them.
 	InitName = "runtime-config-init"
+	// MarkOfCopy starts the name of the file by which a member whose settings were copied
+	// finds that they were; the id of the migration follows.
+	MarkOfCopy = ".migrated-"
+	// MarkOfMade is the file that says that the settings of a member are there: from then
+	// on only the node changes them.
+	MarkOfMade = ".made"
 	// BaseVolume is the volume with the prepared configuration.
 	BaseVolume = "runtime-config-base"
 
@@ -32,6 +39,10 @@ const (
 	// envPodName is the variable with the name of the Pod; ownPodName that of a Pod
 	// where a person gave it another meaning.
 	envPodName, ownPodName = "POD_NAME", "FAIRLEAD_POD_NAME"
+
+	// envMigrated is the variable by which the init container knows whose settings were
+	// copied.
+	envMigrated = "FAIRLEAD_MIGRATED"
 )
 
 // Options are what differs between the kinds of resources.
@@ -76,6 +87,11 @@ func (r *Record) Apply(pod *corev1.PodSpec, o Options) {
 	})
 }
 
+// Mounts tells whether a mount is one of those that keep settings.
+func Mounts(m corev1.VolumeMount) bool {
+	return m.Name == BaseVolume || m.MountPath == Directory && strings.Contains(m.SubPathExpr, OnVolume)
+}
+
 // podName returns the variable of a container that holds the name of its Pod.
 func podName(c *corev1.Container) string {
 	own := nameOfPod(envPodName)
@@ -95,20 +111,31 @@ func nameOfPod(variable string) corev1.EnvVar {
 // Found is the record of a workload whose Pods keep their settings, read from its
 // template; nil where they do not.
 func Found(pod *corev1.PodSpec, container string) *Record {
-	var volume, subPath string
-	for _, c := range pod.InitContainers {
-		for _, m := range c.VolumeMounts {
-			if c.Name == InitName && m.MountPath == volumePath {
-				volume, subPath = m.Name, m.SubPath
-			}
-		}
+	var volume, subPath, migrated string
+	if i := slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == InitName }); i >= 0 {
+		volume, subPath, migrated = told(&pod.InitContainers[i])
 	}
 	for _, m := range MountsOf(pod, container, nil) {
 		if volume != "" && m.Volume == volume && m.SubPath == subPath && m.SubPathExpr == "" {
-			return &Record{State: Kept, Volume: volume, MountPath: m.Path, SubPath: subPath}
+			return &Record{State: Kept, Volume: volume, MountPath: m.Path, SubPath: subPath, Migrated: migrated}
 		}
 	}
 	return nil
+}
+
+// told is what the init container was given.
+func told(c *corev1.Container) (volume, subPath, migrated string) {
+	for _, m := range c.VolumeMounts {
+		if m.MountPath == volumePath {
+			volume, subPath = m.Name, m.SubPath
+		}
+	}
+	for _, e := range c.Env {
+		if e.Name == envMigrated {
+			migrated = e.Value
+		}
+	}
+	return volume, subPath, migrated
 }
 
 // split takes the mount at a path out of a list.
@@ -148,6 +175,9 @@ func (r *Record) initContainer(main *corev1.Container, source *corev1.VolumeMoun
 			{Name: r.Volume, MountPath: volumePath, SubPath: r.SubPath},
 			{Name: BaseVolume, MountPath: basePath},
 		},
+	}
+	if r.Migrated != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: envMigrated, Value: r.Migrated})
 	}
 	if source != nil {
 		source.MountPath, source.ReadOnly = sourcePath, true

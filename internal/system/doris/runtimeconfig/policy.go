@@ -34,6 +34,10 @@ const (
 	// ReasonMigrationNeeded says that a component ran before without keeping its
 	// settings, so that they have to be copied first.
 	ReasonMigrationNeeded = "RuntimeConfigMigrationNeeded"
+	// ReasonMigrationInvalid says that an approval of a migration is none, or one of another
+	// cluster; ReasonMigrationOutdated that what it approves is not so any more.
+	ReasonMigrationInvalid  = "RuntimeConfigMigrationInvalid"
+	ReasonMigrationOutdated = "RuntimeConfigMigrationOutdated"
 	// ReasonNoWayBack says that settings which are kept would be lost.
 	ReasonNoWayBack = "RuntimeConfigCannotBeTurnedOff"
 	// ReasonPathNotDurable says that the configuration names a directory of its own

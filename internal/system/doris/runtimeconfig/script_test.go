@@ -65,7 +65,11 @@ func put(t *testing.T, file, text string) {
 // start runs the script in a root directory.
 func start(root string, env ...string) ([]byte, error) {
 	cmd := exec.Command(filepath.Join(root, "bin/bash"), "-c", script)
-	cmd.Env = append(environment(root), env...)
+	cmd.Env = environment(root)
+	if _, err := os.Stat(filepath.Join(root, own, MarkOfCopy+"7f")); err == nil { // its settings were copied, and it must find them
+		cmd.Env = append(cmd.Env, envMigrated+"=7f:2")
+	}
+	cmd.Env = append(cmd.Env, env...)
 	return cmd.CombinedOutput()
 }
 
@@ -204,6 +208,22 @@ func TestScript(t *testing.T) {
 		"copied by another run: fails": {
 			files: map[string]string{image: "", own + "/.migrated-aa": ""}, env: []string{"FAIRLEAD_MIGRATED=7f:2"}, fails: "are not on the volume",
 		},
+		"copied before, twice: starts": {
+			files: map[string]string{image: "", own + "/.migrated-aa": "", own + "/.migrated-7f": "", customFile: "x = 1\n"}, env: []string{"FAIRLEAD_MIGRATED=7f:2"}, want: map[string]string{customFile: "x = 1\n"},
+		},
+		"copied before, and a start of an earlier life was cut short: the copy counts": {
+			files: map[string]string{image: "", own + "/.making": "", own + "/.made": "", own + "/.migrated-7f": "", customFile: "x = 1\n", inSource + "/be_custom.conf": "x = 9\n"},
+			env:   []string{"FAIRLEAD_MIGRATED=7f:2"}, want: map[string]string{customFile: "x = 1\n"},
+		},
+		"copied before, and the mark is a directory: fails": {
+			files: map[string]string{image: "", own + "/.migrated-7f/x": "", customFile: "x = 1\n"}, env: []string{"FAIRLEAD_MIGRATED=7f:2"}, fails: "are not on the volume",
+		},
+		"a copy was begun, and is not whole: fails": {
+			files: map[string]string{image: "", own + "/.copying-7f": "", customFile: "x ="}, env: []string{"FAIRLEAD_MIGRATED=7f:2"}, fails: "are not on the volume",
+		},
+		"the tenth member is not the first: fails": {
+			files: map[string]string{image: "", onVolume + "/c-be-10/be_custom.conf": ""}, env: []string{"FAIRLEAD_MIGRATED=7f:11", "POD_NAME=c-be-10"}, fails: "are not on the volume",
+		},
 		"a member that came after the copy: starts": {files: map[string]string{image: ""}, env: []string{"FAIRLEAD_MIGRATED=7f:1"}, want: map[string]string{customFile: ""}},
 	}
 	for name, test := range tests {
@@ -260,6 +280,10 @@ func TestScriptKilledAnywhere(t *testing.T) {
 		"a later start": {
 			inImage + "/be.conf": "image\n", inSource + "/be_custom.conf": "x = 1\n",
 			customFile: "x = 7\n", own + "/.made": "", own + "/.making": "",
+		},
+		"the first start on settings that were migrated": {
+			inImage + "/be.conf": "image\n", inSource + "/be_custom.conf": "x = 1\n", customFile: "x = 7\n",
+			own + "/.copying-7f": "", own + "/.migrated-7f": "", own + "/.made": "",
 		},
 		"the first start on settings that were put there": {
 			inImage + "/be.conf": "image\n", inSource + "/be_custom.conf": "x = 1\n", customFile: "x = 7\n",
