@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/cli/explain"
 	"github.com/fairlead-dev/fairlead/internal/cli/history"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
+	"github.com/fairlead-dev/fairlead/internal/cli/migrate"
 	"github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/cli/self"
 	"github.com/fairlead-dev/fairlead/internal/cli/status"
@@ -30,7 +31,8 @@ func Command(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `See what Fairlead does with your data systems, and what it would do.
 
 plan, status, history and explain write nothing. The other verbs print what would follow, ask, and
-change nothing but annotations of the DorisCluster.
+change nothing but annotations of the DorisCluster; runtime-config, which copies settings, also the
+field by which it asks for them to be kept.
 
 ` + exit.HelpOfPlan + `
 (--exit-code is a flag of plan; the other verbs end with 0 or 1.)`,
@@ -51,6 +53,7 @@ change nothing but annotations of the DorisCluster.
 	where.AddCommand(self.ExplainCommand(flags, streams))
 	cmd.AddCommand(plan.Command(flags, streams), how, history.Command(flags, streams), where)
 	cmd.AddCommand(act.Commands(flags, streams)...)
+	cmd.AddCommand(migrate.Command(flags, streams))
 	cmd.AddCommand(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

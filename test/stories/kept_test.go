@@ -2,6 +2,7 @@ package stories
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,3 +173,61 @@ spec:
     - {name: meta, mountPath: /opt/apache-doris/fe/doris-meta, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}
   beSpec: {replicas: 1, image: "apache/doris:be-2.1.8"}
 `
+
+// TestWhereNewClustersKeepSettings tells of new clusters that have a claim for their logs
+// alone, for metadata alone, for data alone, and none: what has one keeps its settings
+// there, in each Pod, and what has none runs as ever and says that it does not.
+func TestWhereNewClustersKeepSettings(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.operate()
+	const (
+		fe, be = "/opt/apache-doris/fe", "/opt/apache-doris/be"
+		none   = ""
+	)
+	clusters := map[string]struct {
+		feDir, beDir string // where a claim is
+		kept         []dorisv1.ComponentType
+		notKept      []dorisv1.ComponentType
+	}{
+		"logs": {feDir: fe + "/log", beDir: be + "/log", kept: []dorisv1.ComponentType{"be", "fe"}},
+		"meta": {feDir: fe + "/doris-meta", beDir: none, kept: []dorisv1.ComponentType{"fe"}, notKept: []dorisv1.ComponentType{"be"}},
+		"data": {feDir: none, beDir: be + "/storage", kept: []dorisv1.ComponentType{"be"}, notKept: []dorisv1.ComponentType{"fe"}},
+		"none": {feDir: none, beDir: none, notKept: []dorisv1.ComponentType{"be", "fe"}},
+	}
+	volumes := func(dir string) string {
+		if dir == none {
+			return ""
+		}
+		return fmt.Sprintf(", persistentVolumes: [{name: kept, mountPath: %s, persistentVolumeClaimSpec: {resources: {requests: {storage: 1Gi}}}}]", dir)
+	}
+	for name, c := range clusters {
+		s.create(fmt.Sprintf(`
+apiVersion: doris.selectdb.com/v1
+kind: DorisCluster
+metadata: {name: %s}
+spec:
+  feSpec: {replicas: 1, image: "apache/doris:fe-2.1.8"%s}
+  beSpec: {replicas: 2, image: "apache/doris:be-2.1.8"%s}
+`, name, volumes(c.feDir), volumes(c.beDir)))
+	}
+	for name, c := range clusters {
+		dc := s.settled(name)
+		want := &dorisv1.RuntimeConfigStatus{Policy: "automatic", Kept: c.kept, NotKept: c.notKept}
+		s.eventually("the status of "+name+" tells", func() string {
+			return cmp.Diff(want, s.doris(name).Status.RuntimeConfig)
+		})
+		for _, pod := range s.pods("") {
+			if pod.Labels[dorisv1.LabelCluster] != name {
+				continue
+			}
+			kept := slices.Contains(c.kept, dorisv1.ComponentType(pod.Labels[dorisv1.LabelComponent]))
+			if got := hasKept(pod.Spec.Containers[0].VolumeMounts); got != kept {
+				t.Errorf("%s of %s keeps its settings: %t, want %t", pod.Name, name, got, kept)
+			}
+		}
+		if len(c.notKept) > 0 {
+			s.says(dc.Name, "RuntimeConfigurationKept", "False", unavailable)
+		}
+	}
+}

@@ -1,5 +1,6 @@
 // Package kube connects the verbs of the kubectl plugin to a cluster: how they
-// read, and the only thing that they write, annotations of a custom resource.
+// read, and the only thing that they write, annotations of a custom resource and, with
+// the approval of a migration, the field that asks for it.
 package kube
 
 import (
@@ -35,6 +36,7 @@ const Agent = "kubectl-fairlead"
 type Session struct {
 	client.Reader
 	writer client.Client
+	config *rest.Config
 	// Namespace is the one in effect; Chosen tells that --namespace names it.
 	Namespace string
 	Chosen    bool
@@ -73,7 +75,7 @@ func Connect(flags *genericclioptions.ConfigFlags) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the namespace: %w", err)
 	}
-	return &Session{Reader: c, writer: c, Namespace: namespace, Chosen: chosen}, nil
+	return &Session{Reader: c, writer: c, config: cfg, Namespace: namespace, Chosen: chosen}, nil
 }
 
 // wellKnown are the kinds that a plan reads, so that the API server need not be
@@ -139,12 +141,27 @@ func (s *Session) NoNamespace(ctx context.Context, name string) bool {
 }
 
 // Annotate sets annotations of a DorisCluster, and takes away those whose value
-// is nil, if it still is the one that was read. It is the only write of the
-// plugin.
+// is nil, if it still is the one that was read.
 func (s *Session) Annotate(ctx context.Context, dc *dorisv1.DorisCluster, annotations map[string]*string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	return s.patch(ctx, dc, annotations, nil)
+}
+
+// KeepSettings approves the migration of the settings of a DorisCluster and asks for them
+// to be kept, in one write, if it still is the one that was read.
+func (s *Session) KeepSettings(ctx context.Context, dc *dorisv1.DorisCluster, approval string) error {
+	return s.patch(ctx, dc, map[string]*string{dorisv1.AnnotationRuntimeConfigMigration: &approval},
+		map[string]any{"runtimeConfigPersistence": map[string]any{"enabled": true}})
+}
+
+// patch is the only write of the plugin.
+func (s *Session) patch(ctx context.Context, dc *dorisv1.DorisCluster, annotations map[string]*string, spec map[string]any) error {
+	fields := map[string]any{"metadata": map[string]any{
 		"uid": dc.UID, "resourceVersion": dc.ResourceVersion, "annotations": annotations,
-	}})
+	}}
+	if spec != nil {
+		fields["spec"] = spec
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return fmt.Errorf("encoding the annotations of DorisCluster %q: %w", dc.Name, err)
 	}

@@ -101,21 +101,21 @@ func (m Migration) Open() bool {
 func (p planner) unfit(planned plan.Plan) []plan.Finding {
 	annotation := func(key string) string { return fmt.Sprintf("metadata.annotations[%q]", key) }
 	var out []plan.Finding
-	no := func(field, reason, message string) {
-		out = append(out, plan.Finding{Severity: plan.Refusal, Field: field, Reason: reason, Message: message})
+	no := func(field, message string) {
+		out = append(out, plan.Finding{Severity: plan.Refusal, Field: field, Reason: reasonNotAtRest, Message: message})
 	}
 	policy := p.dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy]
 	if !p.dc.DeletionTimestamp.IsZero() {
-		no("metadata.deletionTimestamp", reasonNotAtRest, "the resource is being deleted: there is nothing to migrate")
+		no("metadata.deletionTimestamp", "the resource is being deleted: there is nothing to migrate")
 	}
 	if released(p.dc) {
-		no(annotation(meta.AnnotationRelease), reasonNotAtRest, "the workloads are handed back, so the operator would not go on: take them over first, with `kubectl fairlead release --undo`")
+		no(annotation(meta.AnnotationRelease), "the workloads are handed back, so the operator would not go on: take them over first, with `kubectl fairlead release --undo`")
 	}
 	if meta.Paused(p.dc.Annotations) {
-		no(annotation(meta.AnnotationPaused), reasonNotAtRest, "the resource is paused, so the operator would not go on: resume it first")
+		no(annotation(meta.AnnotationPaused), "the resource is paused, so the operator would not go on: resume it first")
 	}
 	if policy == "" {
-		no(annotation(dorisv1.AnnotationRuntimeConfigPolicy), reasonNotAtRest, "the operator has not looked at this resource yet: install or upgrade it first, with its custom resource definition, and wait until it is Ready")
+		no(annotation(dorisv1.AnnotationRuntimeConfigPolicy), "the operator has not looked at this resource yet: install or upgrade it first, with its custom resource definition, and wait until it is Ready")
 	}
 	return slices.Concat(out, p.underWay(planned))
 }

@@ -108,7 +108,7 @@ func (p planner) reportOverrides(out *dorisv1.RuntimeConfigStatus) {
 		}
 		maps.DeleteFunc(contradicted, func(_ string, is bool) bool { return !is })
 		out.ContradictedSettings += int32(len(contradicted)) //nolint:gosec // numbers of settings
-		out.ChangedSettings += int32(len(record.Keys())) //nolint:gosec // numbers of settings
-		out.ChangedNodes += int32(record.Changed())      //nolint:gosec // numbers of nodes
+		out.ChangedSettings += int32(len(record.Keys()))     //nolint:gosec // numbers of settings
+		out.ChangedNodes += int32(record.Changed())          //nolint:gosec // numbers of nodes
 	}
 }

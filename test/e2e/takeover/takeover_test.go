@@ -88,6 +88,7 @@ func TestTakeoverOfAClusterThatServes(t *testing.T) {
 	broken := f.history.End()
 	f.same("the Pods that went, in order", []string{demo.Name + "-be-1", demo.Name + "-be-0"}, f.history.Went())
 	f.same("promises broken", []string(nil), broken)
+	f.migrates(ctx)
 }
 
 // bringUp starts a cluster whose node has the images and the definition, but no

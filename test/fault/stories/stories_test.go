@@ -130,7 +130,7 @@ var (
 
 // tales lists all stories.
 func tales() []tale {
-	return []tale{createSmall, createThree, imageChange, badImage, rolledBack, deletedSet, scaleOut, deletion, takeover, takeoverAndScale, accepting, configManual, configRestart, upgrading}
+	return []tale{createSmall, createThree, imageChange, badImage, rolledBack, deletedSet, scaleOut, deletion, takeover, takeoverAndScale, migrated, accepting, configManual, configRestart, upgrading}
 }
 
 func creates(manifest string) func(context.Context, *scene) error {

@@ -113,7 +113,7 @@ func nameOfPod(variable string) corev1.EnvVar {
 func Found(pod *corev1.PodSpec, container string) *Record {
 	var volume, subPath, migrated string
 	if i := slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == InitName }); i >= 0 {
-		volume, subPath, migrated = told(&pod.InitContainers[i])
+		volume, subPath, migrated = givenTo(&pod.InitContainers[i])
 	}
 	for _, m := range MountsOf(pod, container, nil) {
 		if volume != "" && m.Volume == volume && m.SubPath == subPath && m.SubPathExpr == "" {
@@ -123,8 +123,8 @@ func Found(pod *corev1.PodSpec, container string) *Record {
 	return nil
 }
 
-// told is what the init container was given.
-func told(c *corev1.Container) (volume, subPath, migrated string) {
+// givenTo is what the init container was given.
+func givenTo(c *corev1.Container) (volume, subPath, migrated string) {
 	for _, m := range c.VolumeMounts {
 		if m.MountPath == volumePath {
 			volume, subPath = m.Name, m.SubPath
