@@ -99,10 +99,10 @@ cluster | e2e)
     mapfile -t packages < <(grep -E "$cluster_pattern" <<<"$listed" | names)
     if ((${#packages[@]} == 0)); then continue; fi
     ran=$((ran + ${#packages[@]}))
-    # One package at a time: each may start clusters. Never from the test cache:
-    # what they prove lies outside the test binary. Stories mostly wait, so more of
-    # them run beside each other than there are cores.
-    run_tests testname "$module" "${packages[*]}" -timeout 40m -count=1 -p 1 -parallel 4 "$@" || status=1
+    # Two packages at a time, each with clusters of its own: stories mostly wait, and so
+    # more of them run beside each other than there are cores. Never from the test cache:
+    # what they prove lies outside the test binary.
+    run_tests testname "$module" "${packages[*]}" -timeout 60m -count=1 -p 2 -parallel 4 "$@" || status=1
   done
   if ((ran == 0)); then
     echo "FAIL: no package matches $cluster_pattern" >&2
