@@ -43,6 +43,8 @@ func TestSchemaRefusals(t *testing.T) {
 		"a switch that is taken away":         {"leaderElection: {enabled: null}", "at '/leaderElection': missing property 'enabled'"},
 		"systems that are taken away":         {"systems: null", "missing property 'systems'"},
 		"a misspelt toleration":               {"operatorPod: {tolerations: [{key: a, operation: Exists}]}", "additional properties 'operation' not allowed"},
+		"a toleration of an unknown effect":   {"operatorPod: {tolerations: [{key: a, effect: Noschedule}]}", "at '/operatorPod/tolerations/0/effect': value must be one of"},
+		"an amount of memory that is none":    {"operatorPod: {resources: {limits: {memory: 512MB}}}", "at '/operatorPod/resources/limits/memory': '512MB' does not match pattern"},
 		"a misspelt DNS setting":              {"operatorPod: {dnsConfig: {nameserver: [1.1.1.1]}}", "additional properties 'nameserver' not allowed"},
 		"a misspelt affinity":                 {"operatorPod: {affinity: {nodeafinity: {}}}", "additional properties 'nodeafinity' not allowed"},
 	}
@@ -131,6 +133,7 @@ func TestWhatIsNoContradictionIsTaken(t *testing.T) {
 		"a budget in percent":                         "replicas: 4\npodDisruptionBudget: {create: true, maxUnavailable: 25%}",
 		"no security contexts, as OpenShift wants it": "podSecurityContext: null\noperatorSecurityContext: null",
 		"empty lines of a file of values":             "image: {tag: }\nnameOverride:\noperatorPod: {labels: , annotations: , env: , volumes: , resources: }\ncommonLabels:",
+		"amounts in all their forms":                  "operatorPod: {resources: {requests: {cpu: 0.5, memory: 64Mi, ephemeral-storage: 1e9}, limits: {cpu: 1500m, memory: 1.5Gi, example.com/gpu: 1}}}",
 		"a budget of half of three":                   "replicas: 3\npodDisruptionBudget: {create: true, minAvailable: 50%, maxUnavailable: ''}",
 		"a variable for an option that has no value":  "operatorPod: {env: [{name: FAIRLEAD_LOG_LEVEL, value: info}]}",
 		"a mount of the chart's own volume":           "operatorPod: {volumeMounts: [{name: config, mountPath: /elsewhere}]}",

@@ -3,6 +3,7 @@ is written. Without a cluster (helm template) nothing is found. What stands for
 the right to work somewhere has one name for all releases, so that Helm itself
 refuses the second one where this cannot look. */}}
 {{- define "fairlead.checkReleases" -}}
+{{- if .Values.checkOtherReleases }}{{ include "fairlead.checkNamespaces" . }}{{ end -}}
 {{- if and .Values.checkOtherReleases .Values.rbac.create -}}
 {{- $claim := include "fairlead.claimName" . -}}
 {{- $everywhere := lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" $claim -}}
@@ -38,5 +39,17 @@ refuses the second one where this cannot look. */}}
 {{- printf "release %q in namespace %q" . (default "" (get $annotations "meta.helm.sh/release-namespace")) -}}
 {{- else -}}
 another installation of Fairlead
+{{- end -}}
+{{- end -}}
+
+{{/* A namespace that is not there is found out before anything is written. That of
+the release may be made with it. Without a cluster there is none at all. */}}
+{{- define "fairlead.checkNamespaces" -}}
+{{- if and .Values.watchNamespaces (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- range $namespace := .Values.watchNamespaces -}}
+{{- if and (ne $namespace $.Release.Namespace) (not (lookup "v1" "Namespace" "" $namespace)) -}}
+{{- fail (printf "watchNamespaces has %q, and there is no such namespace: make it first, or leave it out. (checkOtherReleases: false skips this look)" $namespace) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -15,7 +15,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
@@ -192,14 +194,19 @@ func (b *buffer) String() string {
 }
 
 // clusterNames are the DorisClusters of the namespace.
-func (h *helm) clusterNames() (names []string) {
+func (h *helm) clusterNames() []string {
 	h.Helper()
 	var list dorisv1.DorisClusterList
 	if err := h.client.List(h.Context(), &list, client.InNamespace(h.namespace)); err != nil {
 		h.Fatal(err)
 	}
-	for _, dc := range list.Items {
-		names = append(names, dc.Name)
-	}
+	return namesOf(&list)
+}
+
+func namesOf(list client.ObjectList) (names []string) {
+	_ = apimeta.EachListItem(list, func(o runtime.Object) error {
+		names = append(names, o.(client.Object).GetName())
+		return nil
+	})
 	return names
 }

@@ -145,7 +145,8 @@ func (h *helm) install(name, values string, change ...func(*action.Install)) *re
 	return r
 }
 
-func (h *helm) upgrade(name, values string) *releasev1.Release {
+// tryUpgrade upgrades a release and returns what Helm says.
+func (h *helm) tryUpgrade(name, values string, change ...func(*action.Upgrade)) (*releasev1.Release, error) {
 	h.Helper()
 	chart, err := loader.Load(chartDir)
 	if err != nil {
@@ -154,11 +155,24 @@ func (h *helm) upgrade(name, values string) *releasev1.Release {
 	u := action.NewUpgrade(h.config)
 	u.Namespace, u.WaitStrategy, u.ServerSideApply = h.namespace, kube.HookOnlyStrategy, "auto"
 	u.DisableOpenAPIValidation = true
+	for _, c := range change {
+		c(u)
+	}
 	r, err := u.RunWithContext(h.Context(), name, chart, parse(h, values))
+	if err != nil {
+		return nil, err
+	}
+	return r.(*releasev1.Release), nil
+}
+
+// upgrade upgrades a release, which must succeed.
+func (h *helm) upgrade(name, values string) *releasev1.Release {
+	h.Helper()
+	r, err := h.tryUpgrade(name, values)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return r.(*releasev1.Release)
+	return r
 }
 
 func (h *helm) uninstall(name string) {
