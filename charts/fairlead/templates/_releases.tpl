@@ -53,3 +53,24 @@ the release may be made with it. Without a cluster there is none at all. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Old and new Pods of an upgrade share the lease, or the old ones go first. A
+Deployment of another name is deleted when the new one is there. */}}
+{{- define "fairlead.checkHandover" -}}
+{{- $name := include "fairlead.fullname" . -}}
+{{- $recreated := eq (include "fairlead.strategy" . | fromYaml).type "Recreate" -}}
+{{- $lease := printf "--leader-elect-name=%s" (include "fairlead.leaseName" .) -}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- if and (eq (include "fairlead.isOwn" (list $ .)) "true") (not (and $recreated (eq .metadata.name $name))) -}}
+{{- $deployment := .metadata.name -}}
+{{- range .spec.template.spec.containers -}}
+{{- if and (eq .name "operator") (not (and $.Values.leaderElection.enabled (has "--leader-elect=true" .args) (has $lease .args))) -}}
+{{- if ne $deployment $name -}}
+{{- fail (printf "the Deployment would be named %s, and is %s: the old and the new operator would work at once, by different leases. Name it as before, or uninstall the release and install it again, which leaves every DorisCluster as it is" $name $deployment) -}}
+{{- end -}}
+{{- fail (printf "the operator that runs does not share the lease %s: in a rolling update the old and the new one would work at once. Set strategy.type to Recreate for this upgrade" (trimPrefix "--leader-elect-name=" $lease)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

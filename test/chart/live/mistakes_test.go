@@ -84,3 +84,24 @@ func TestKeptDefinitionIsAdoptedByAnotherRelease(t *testing.T) {
 	h.install("other", "{}")
 	h.owned("other", uid)
 }
+
+// Old and new operator of an upgrade share a lease, or the old one goes first: what
+// would have two at work is refused, with the way out.
+func TestAnUpgradeHasNoTwoOperatorsAtWork(t *testing.T) {
+	h := newHelm(t)
+	h.install("fairlead", "{}")
+	refused := func(values string, texts ...string) {
+		t.Helper()
+		_, err := h.tryUpgrade("fairlead", values)
+		wantError(t, err, texts...)
+	}
+	const wayOut = "Set strategy.type to Recreate for this upgrade"
+	refused("leaderElection: {leaseName: other}", "does not share the lease other", wayOut)
+	refused("fullnameOverride: lead", "would be named lead, and is fairlead", "uninstall the release")
+	h.upgrade("fairlead", "strategy: {type: Recreate}\nleaderElection: {leaseName: other}")
+	h.upgrade("fairlead", "leaderElection: {enabled: false}") // by default the old one goes first
+	refused("{}", "does not share the lease fairlead", wayOut)
+	h.upgrade("fairlead", "strategy: {type: Recreate}")
+	h.upgrade("fairlead", "replicas: 2\nwatchNamespaces: ["+h.namespace+"]")
+	h.upgrade("fairlead", "fullnameOverride: lead\nleaderElection: {leaseName: fairlead}") // the lease is the same
+}
