@@ -56,6 +56,7 @@ func run() error {
 		filepath.Join(chart, "values.schema.json"): schema,
 		filepath.Join(chart, "README.md"):          readme(values),
 		"docs/reference/operator-configuration.md": reference(table, defaults),
+		chart + "/files/durations.yaml":            durations(table),
 	} {
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			return err

@@ -4,6 +4,7 @@ what the schema cannot say. */}}
 {{- include "fairlead.checkOther" . -}}
 {{- include "fairlead.checkReplicas" . -}}
 {{- include "fairlead.checkConfiguration" . -}}
+{{- include "fairlead.checkDurations" . -}}
 {{- include "fairlead.checkPod" . -}}
 {{- end -}}
 
@@ -90,6 +91,30 @@ what the schema cannot say. */}}
 {{- end -}}
 {{- if and (not $c.create) $c.options -}}
 {{- fail "defaultConfiguration.options are not used with defaultConfiguration.create: false: write them into the ConfigMap of defaultConfiguration.existingConfigMap" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Durations are within their bounds, for all resources and for those of a namespace. */}}
+{{- define "fairlead.checkDurations" -}}
+{{- $bounds := .Files.Get "files/durations.yaml" | fromYaml -}}
+{{- $options := default dict .Values.defaultConfiguration.options -}}
+{{- $all := dict "defaultConfiguration.options" $options -}}
+{{- range $namespace, $said := default dict $options.perNamespace -}}
+{{- $_ := set $all (printf "defaultConfiguration.options.perNamespace.%s" $namespace) (default dict $said) -}}
+{{- end -}}
+{{- range $where, $said := $all -}}
+{{- range $key, $bound := $bounds -}}
+{{- if hasKey $said $key -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9.]+(ms|[smh])" (get $said $key) -1 -}}
+{{- $unit := get (dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0) (regexFind "[a-z]+" .) -}}
+{{- $seconds = addf $seconds (mulf (regexFind "[0-9.]+" . | float64) $unit) -}}
+{{- end -}}
+{{- if or (lt $seconds (float64 $bound.least)) (gt $seconds (float64 $bound.most)) -}}
+{{- fail (printf "%s.%s is %s; write %s" $where $key (get $said $key) $bound.range) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
