@@ -98,6 +98,7 @@ func (s *scene) changesAreCounted() {
 		}
 		return ""
 	})
+	s.saysPlugin(exit.OK, []string{"Changed at run time: settings 1, nodes 1 ("}, "status", "dcr", "doris")
 	s.saysPlugin(exit.OK, []string{"run-time", "doris-be-1", "2026-05-06T12:00:00Z"}, "explain", "dcr", "doris", "streaming_load_max_mb")
 	if out := s.saysPlugin(exit.OK, []string{"be", "custom_config_dir"}, "explain", "dcr", "doris", "custom_config_dir"); strings.Contains(out, "streaming_load_max_mb") {
 		s.Errorf("explain says more than was asked:\n%s", out)

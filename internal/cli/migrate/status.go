@@ -134,7 +134,10 @@ func (r *run) standsKept(ctx context.Context, m member, b *backup, saved *savedM
 	if m.component.Record != nil {
 		on = "on volume " + m.component.Record.Volume
 	}
-	if saved == nil || !cliplan.Ready(m.pod) {
+	switch {
+	case !cliplan.Ready(m.pod):
+		return standing{stateKept, on + "; the Pod is not ready" + failure(m.pod), screen.Mind}
+	case saved == nil:
 		return standing{stateKept, on, screen.Good}
 	}
 	file, err := r.read(ctx, m, path.Join(runtimeconfig.Directory, m.file()))
@@ -160,6 +163,18 @@ func (r *run) standsKept(ctx context.Context, m member, b *backup, saved *savedM
 		return standing{stateKept, fmt.Sprintf("%s; since the backup it has let go of %v", on, missing), screen.Mind}
 	}
 	return standing{stateKept, fmt.Sprintf("%s, migrated: %d of %d settings of the backup are there", on, len(had), len(had)), screen.Good}
+}
+
+// failure is what the init container that prepares the settings of a Pod has said last.
+func failure(pod *corev1.Pod) string {
+	for _, c := range pod.Status.InitContainerStatuses {
+		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if c.Name == runtimeconfig.InitName && t != nil && t.ExitCode != 0 {
+				return ": " + t.Message
+			}
+		}
+	}
+	return ""
 }
 
 // keeps tells whether a Pod was made so that its settings are kept.

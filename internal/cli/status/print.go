@@ -62,12 +62,12 @@ func printChanged(s screen.Screen, v View) {
 	if r == nil || r.ChangedSettings == 0 {
 		return
 	}
-	text := fmt.Sprintf("%d, in %d nodes", r.ChangedSettings, r.ChangedNodes)
+	text := fmt.Sprintf("settings %d, nodes %d", r.ChangedSettings, r.ChangedNodes)
 	if r.ContradictedSettings > 0 {
-		text += fmt.Sprintf("; %d win over a ConfigMap that says something else", r.ContradictedSettings)
+		text += fmt.Sprintf(", against a ConfigMap %d", r.ContradictedSettings)
 	}
 	s.Linef("")
-	s.Linef("  %s %s: kubectl fairlead explain %s/%s -n %s", s.Painted(screen.Head, "Settings changed at run time:"), text, kube.ShortKind, v.Name, v.Namespace)
+	s.Linef("  %s %s (kubectl fairlead explain %s/%s -n %s)", s.Painted(screen.Head, "Changed at run time:"), text, kube.ShortKind, v.Name, v.Namespace)
 }
 
 // remarks are what is to be said of a resource beside its name.

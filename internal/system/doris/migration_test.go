@@ -275,3 +275,56 @@ func TestMigrationGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrationThatStops holds that a migration whose first Pod does not come up stops there,
+// and goes on when the spec is mended: the approval still counts. A person who gives up says
+// so by the field, and has the cluster as it was.
+func TestMigrationThatStops(t *testing.T) {
+	t.Parallel()
+	ways := map[string]struct {
+		do   func(*world)
+		kept string
+	}{
+		"the spec is mended": {func(w *world) {
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Image = "apache/doris:be-3.0.5" })
+		}, "data"},
+		"a person gives up": {func(w *world) { w.wants(new(false)) }, ""},
+		"a person gives up, and takes the approval away": {func(w *world) {
+			w.annotated(dorisv1.AnnotationRuntimeConfigMigration, "")
+			w.wants(new(false))
+		}, ""},
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := ran["taken over"](t)
+			w.broken["doris-be-1"] = true
+			w.approves(w.approvalNow())
+			before := w.templateOf("doris-fe")
+			w.settle()
+			if got := w.keptOn("doris-be"); got != "" {
+				t.Errorf("the template was not put back: %q", got)
+			}
+			if stalled := condition(w.dc, meta.ConditionStalled); !strings.HasPrefix(stalled, "True "+meta.ReasonMemberFailed) {
+				t.Errorf("Stalled is %q", stalled)
+			}
+			if diff := cmp.Diff(before, w.templateOf("doris-fe")); diff != "" || len(w.evicts) != 1 {
+				t.Errorf("Pods went: %v; template of the frontends (-before +after):\n%s", w.evicts, diff)
+			}
+			delete(w.broken, "doris-be-1")
+			way.do(w)
+			if p := w.settle(); len(p.Refused()) > 0 {
+				t.Fatalf("refused:\n%s", printPlan(p))
+			}
+			if got := w.keptOn("doris-be"); got != way.kept {
+				t.Errorf("settings are kept on %q, want %q", got, way.kept)
+			}
+			if way.kept != "" {
+				w.keepsCopies()
+			}
+			if said := condition(w.dc, meta.ConditionReady); !strings.HasPrefix(said, "True") {
+				t.Errorf("Ready is %q", said)
+			}
+		})
+	}
+}

@@ -3,8 +3,10 @@ package takeover_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +69,57 @@ func (f *found) migrates(ctx context.Context) {
 	f.await(ctx, "all Pods serve", f.notServing)
 	f.await(ctx, "the cluster is settled", f.unsettled)
 	f.there(ctx, "migrated, and Pods deleted after that")
+	f.copyLost(ctx, dir)
 }
+
+// copyLost takes the copy of a backend from its volume, as a disk that is lost would: it does
+// not start without it, says why, and starts when a person has said so on the volume.
+func (f *found) copyLost(ctx context.Context, dir string) {
+	f.Helper()
+	const pod = demo.Name + "-be-1"
+	var approval struct{ ID string }
+	out, err := f.Kubectl(ctx, "get", "dcr", demo.Name, "-n", demo.Namespace, "-o", `jsonpath={.metadata.annotations.doris\.apache\.org/runtime-config-migration}`)
+	f.must(err)
+	f.must(json.Unmarshal([]byte(out), &approval))
+	f.inPod(ctx, pod, "rm -rf /opt/apache-doris/be/storage/.doris-runtime-config/"+pod)
+	_, err = f.Kubectl(ctx, "delete", "pod", "-n", demo.Namespace, pod, "--wait=true")
+	f.must(err)
+	f.await(ctx, pod+" does not start", func(ctx context.Context) string {
+		said, err := f.Kubectl(ctx, "get", "pod", pod, "-n", demo.Namespace, "-o", `jsonpath={.status.initContainerStatuses[?(@.name=="runtime-config-init")]}`)
+		if err != nil || !strings.Contains(said, "are not on the volume") {
+			return fmt.Sprint(said, err)
+		}
+		return ""
+	})
+	f.plugin(ctx, dir, "status", "the Pod is not ready", "are not on the volume")
+	file := filepath.Join(f.TempDir(), "start-without.yaml")
+	f.must(os.WriteFile(file, []byte(strings.NewReplacer("POD", pod, "IMAGE", newBackend, "ID", approval.ID).Replace(startWithout)), 0o600))
+	_, err = f.Kubectl(ctx, "apply", "-n", demo.Namespace, "-f", file)
+	f.must(err)
+	f.await(ctx, "all Pods serve", f.notServing)
+	f.await(ctx, "the cluster is settled", f.unsettled)
+	if got := strings.TrimSpace(f.inPod(ctx, pod, settingOf["be"].has, settingOf["be"].key)); got == "" || got == changed[pod] {
+		f.Errorf("%s starts without its settings, and has %q", pod, got)
+	}
+	f.inPod(ctx, pod, settingOf["be"].set, settingOf["be"].key, changed[pod])
+	f.there(ctx, "a copy lost, and its setting set again")
+}
+
+// startWithout is what the guide says of a copy that is lost.
+const startWithout = `
+apiVersion: v1
+kind: Pod
+metadata: {name: start-without}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: mark
+    image: IMAGE
+    command: [bash, -c]
+    args: ["mkdir -p /volume/.doris-runtime-config/POD && : > /volume/.doris-runtime-config/POD/.migrated-ID"]
+    volumeMounts: [{name: volume, mountPath: /volume}]
+  volumes: [{name: volume, persistentVolumeClaim: {claimName: data-POD}}]
+`
 
 // there holds that every node has its setting.
 func (f *found) there(ctx context.Context, after string) {
