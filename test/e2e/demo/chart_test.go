@@ -3,6 +3,7 @@ package demo_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,6 +202,8 @@ func (c charted) restarts(ctx context.Context) {
 	c.tells(ctx, "explain operator", "workers startup 5 file")
 }
 
+const ownConfiguration = "apiVersion: config.fairlead.dev/v1alpha1\nkind: OperatorConfiguration\n"
+
 const other = `apiVersion: doris.selectdb.com/v1
 kind: DorisCluster
 metadata: {name: small}
@@ -209,12 +212,13 @@ spec:
 `
 
 // second installs another release beside the first, for another namespace and
-// without a ConfigMap of the chart.
+// with a ConfigMap that is not of the chart.
 func (c charted) second(ctx context.Context) {
 	c.Helper()
 	c.kubectl(ctx, "create", "namespace", "lab")
+	c.kubectl(ctx, "create", "configmap", "own", "-n", demo.SystemNamespace, "--from-literal=config.yaml="+ownConfiguration+"workers: 3\n")
 	c.helm(ctx, "install", "second", c.chart, "--set", "watchNamespaces={lab}", "--set", "crds.install=false",
-		"--set", "defaultConfiguration.create=false", "--set", "operatorPod.restartOnConfigChange=true")
+		"--set", "defaultConfiguration.create=false", "--set", "defaultConfiguration.existingConfigMap=own", "--set", "operatorPod.restartOnConfigChange=true")
 	c.rolled(ctx, "second-fairlead")
 	if sum := c.checksum(ctx, "second-fairlead"); sum != "" {
 		c.Errorf("there is no ConfigMap of the chart, and a checksum %s", sum)
@@ -233,6 +237,25 @@ func (c charted) second(ctx context.Context) {
 			c.Errorf("the plugin does not tell of %s:\n%s", name, both)
 		}
 	}
+	c.refuses(ctx)
+}
+
+// refuses spoils the ConfigMap of the second release: it keeps what it had, and says so
+// in the status and in an event of its Pod.
+func (c charted) refuses(ctx context.Context) {
+	c.Helper()
+	c.tells(ctx, "explain operator", "workers startup 3 file")
+	text, err := json.Marshal(map[string]any{"data": map[string]string{"config.yaml": ownConfiguration + "workers: many\n"}})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.kubectl(ctx, "patch", "configmap", "own", "-n", demo.SystemNamespace, "--type=merge", "-p", string(text))
+	c.kubectl(ctx, "annotate", "pods", "-n", demo.SystemNamespace, "-l", "app.kubernetes.io/instance=second", "looked-at=now", "--overwrite")
+	c.tells(ctx, "status operator", `config.yaml is refused; the former configuration stays in force /etc/fairlead/config.yaml:3: workers is "many"; write a whole number`)
+	c.tells(ctx, "explain operator", "workers startup 3 file")
+	c.await(ctx, "an event of the Pod tells of it", func() bool {
+		return strings.Contains(c.kubectl(ctx, "get", "events", "-n", demo.SystemNamespace, "--field-selector", "reason=ConfigurationRefused", "-o", "jsonpath={.items[*].involvedObject.name} {.items[*].message}"), `workers is "many"`)
+	})
 }
 
 // mayDoAll holds that the rights of the chart were enough, and that each release
