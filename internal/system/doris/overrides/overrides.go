@@ -166,30 +166,23 @@ func Fold(was Record, c Component, polls []Poll) Record {
 		}
 	}
 	maps.Copy(out.Checks, out.votes(c.Nodes, polls))
-	check := out.check()
 	for _, poll := range polls {
 		if c.Exists(poll.Pod) {
-			out.Nodes[poll.Pod] = out.Nodes[poll.Pod].heard(poll, check)
+			out.Nodes[poll.Pod] = out.Nodes[poll.Pod].heard(poll, out.check)
 		}
 	}
 	return out.tidy(polls)
 }
 
-// check finds the check of the value which a setting has where no file says anything.
-// That of another image counts for what was changed on some node: who restarts and has
-// that value has lost the change. Of other settings it may be that the image has another
-// value, and nothing is said until that is known.
-func (r Record) check() func(key string) string {
-	changed := map[string]bool{}
-	for _, key := range r.Keys() {
-		changed[key] = true
+// check is that of the value which a setting has where no file says anything. That of
+// another image counts for a node on which the setting was changed already: if it
+// restarts and has that value it has lost the change. Of other nodes it may be that the
+// image has another value, and nothing is said until that is known.
+func (r Record) check(key string, changed bool) string {
+	if check := r.Checks[key]; check != "" || !changed {
+		return check
 	}
-	return func(key string) string {
-		if check := r.Checks[key]; check != "" || !changed[key] {
-			return check
-		}
-		return r.Before[key]
-	}
+	return r.Before[key]
 }
 
 // vote is what nodes say of a setting of which it is not known what holds.
@@ -285,18 +278,18 @@ func (r Record) tidy(polls []Poll) Record {
 }
 
 // heard is what is remembered of a node after it was heard.
-func (n Node) heard(poll Poll, check func(key string) string) Node {
+func (n Node) heard(poll Poll, check func(key string, changed bool) string) Node {
 	out := Node{Start: poll.Start, Changed: map[string]string{}}
 	settled := map[string]bool{} // by the file, which did not name them before
 	for _, s := range poll.Settings {
 		since, before := n.Changed[s.Key]
-		is, known := s.changed(check(s.Key))
+		is, known := s.changed(check(s.Key, before))
 		switch {
 		case before && (is || !known):
 			out.Changed[s.Key] = since
 		case is:
 			out.Changed[s.Key] = stamp(poll.At)
-		case known && s.InFile && check(s.Key) != "":
+		case known && s.InFile && check(s.Key, true) != "":
 			settled[s.Key] = true
 		}
 	}

@@ -76,6 +76,10 @@ func TestFold(t *testing.T) {
 			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5")}}, {"2", []Poll{said("n-0", "d", 2, "x=5"), said("n-1", "e", 2, "x=1")}}},
 			want:   "x 1; lost ", nodes: 3,
 		},
+		"another image, one was changed before, and the others since they were heard last": {
+			rounds: []round{three, one(said("n-2", "c", 1, "x=7")), {"2", []Poll{said("n-2", "d", 2, "x=7")}}, {"2", []Poll{said("n-2", "d", 3, "x=7"), said("n-1", "e", 3, "x=6")}}, {"2", []Poll{said("n-2", "d", 4, "x=7"), said("n-1", "e", 4, "x=6"), said("n-0", "f", 4, "x=5")}}},
+			want:   "x 3; lost ", nodes: 3,
+		},
 		"another image, and it is open whether one was changed": {
 			rounds: []round{three, {"2", []Poll{said("n-0", "d", 1, "x=5")}}},
 			want:   " 0; lost ", nodes: 3,
