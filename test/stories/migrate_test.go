@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead-dev/fairlead/internal/cli/exit"
 	"github.com/fairlead-dev/fairlead/internal/cli/kube"
 	"github.com/fairlead-dev/fairlead/internal/cli/migrate"
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // filesOfPods stands for the file systems of Pods, which simulated nodes have not: a test
@@ -356,6 +357,14 @@ func TestMigrationIsStoppedByWhatDiffers(t *testing.T) {
 	m.runs(exit.Failed, "migrate", "--yes")
 	m.files.before = nil
 	nothing("a Pod was replaced")
+	m.eventually("doris-be-1 is another Pod, and serves", func() string { // only then may the operator hear of it
+		for _, pod := range m.pods("be") {
+			if pod.Name == "doris-be-1" && string(pod.UID) != before[pod.Name] && story.PodReady(&pod) {
+				return ""
+			}
+		}
+		return "it is not there"
+	})
 	m.settled("doris")
 	m.says(m.runs(exit.Failed, "migrate", "--yes"), "Pod doris-be-1 is another one now")
 	m.says(m.runs(exit.OK, "status"), "lost", "another Pod since the backup")
