@@ -12,6 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fairlead-dev/fairlead/test/story"
 )
 
 // grants says what an account may do where: "NAMESPACE: VERB GROUP/RESOURCE NAME",
@@ -46,29 +48,17 @@ func grants(t *testing.T, objects []*unstructured.Unstructured, account, namespa
 			t.Errorf("%s %s refers to %s, which is not there", b.Kind, b.Name, key)
 		}
 		for _, r := range granted {
-			out = append(out, spread(where, r)...)
+			for _, right := range story.Spread(where, r) {
+				name := right.Name
+				if name == "" {
+					name = "any"
+				}
+				out = append(out, fmt.Sprintf("%s: %s %s/%s %s", where, right.Verb, right.Group, right.Resource, name))
+			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func spread(where string, r rbacv1.PolicyRule) []string {
-	names := r.ResourceNames
-	if len(names) == 0 {
-		names = []string{"any"}
-	}
-	var out []string
-	for _, group := range r.APIGroups {
-		for _, resource := range r.Resources {
-			for _, verb := range r.Verbs {
-				for _, name := range names {
-					out = append(out, fmt.Sprintf("%s: %s %s/%s %s", where, verb, group, resource, name))
-				}
-			}
-		}
-	}
-	return out
 }
 
 func convert[T any](t *testing.T, o *unstructured.Unstructured) T {

@@ -54,7 +54,7 @@ func Granted(root string) ([]Right, error) {
 				return nil, fmt.Errorf("%s: %w", role, err)
 			}
 			for _, rule := range r.Rules {
-				out = append(out, spread(role, rule)...)
+				out = append(out, Spread(role, rule)...)
 			}
 		}
 		if len(out) == rules {
@@ -64,7 +64,8 @@ func Granted(root string) ([]Right, error) {
 	return out, nil
 }
 
-func spread(role string, rule rbacv1.PolicyRule) []Right {
+// Spread are the rights that one rule of a role grants.
+func Spread(role string, rule rbacv1.PolicyRule) []Right {
 	names := rule.ResourceNames
 	if len(names) == 0 {
 		names = []string{""}

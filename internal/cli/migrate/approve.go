@@ -16,8 +16,7 @@ import (
 
 // migrate copies a backup onto the volumes, and approves when all copies are there.
 func (r *run) migrate(ctx context.Context) error {
-	if !r.migration.Open() {
-		r.out.Linef("%s keeps its settings already: there is nothing to migrate.", r.called())
+	if r.done() {
 		return nil
 	}
 	b, err := r.saved()
@@ -59,8 +58,7 @@ func asked(dc *dorisv1.DorisCluster) bool {
 }
 
 func (r *run) follow() {
-	dc := r.subject.Cluster
-	r.out.Linef("Follow it with: kubectl fairlead runtime-config status dcr/%s -n %s --backup-dir %s", dc.Name, dc.Namespace, r.dir)
+	r.out.Linef("Follow it with: %s", r.next("status"))
 	r.out.Linef("Change no setting of a running node before every Pod is kept, and keep the backup until then.")
 }
 
@@ -72,7 +70,7 @@ func (r *run) agreed(ctx context.Context, b *backup) error {
 	if err != nil {
 		return err
 	}
-	r.out.Linef("%s are copied to the volumes first. With that and the approval, the plan is:", many(b.saved(), "file"))
+	r.out.Linef("%s are copied to the volumes first. With that and the approval, the plan is:", screen.Many(b.saved(), "file"))
 	cliplan.Print(r.out, result, false)
 	if refused := result.Refused(); len(refused) > 0 {
 		return errBlocked

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
+	"github.com/fairlead-dev/fairlead/internal/cli/screen"
 )
 
 // idBytes is the length of the id of a migration.
@@ -17,8 +18,7 @@ const idBytes = 8
 
 // backup saves what is in force.
 func (r *run) backup(ctx context.Context) error {
-	if !r.migration.Open() {
-		r.out.Linef("%s keeps its settings already: there is nothing to migrate.", r.called())
+	if r.done() {
 		return nil
 	}
 	if err := r.blocked(r.migration.Findings); err != nil {
@@ -52,16 +52,9 @@ func (r *run) backup(ctx context.Context) error {
 	if err := now.write(r.dir); err != nil {
 		return fmt.Errorf("writing the backup: %w", err)
 	}
-	r.out.Linef("Backed up %s of %s in %s: migration %s.", many(now.saved(), "file"), many(len(now.Members), "Pod"), r.dir, now.ID)
-	r.out.Linef("Look at it with: kubectl fairlead runtime-config review dcr/%s -n %s --backup-dir %s", r.subject.Cluster.Name, r.subject.Cluster.Namespace, r.dir)
+	r.out.Linef("Backed up %s of %s in %s: migration %s.", screen.Many(now.saved(), "file"), screen.Many(len(now.Members), "Pod"), r.dir, now.ID)
+	r.out.Linef("Look at it with: %s", r.next("review"))
 	return nil
-}
-
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func newID(random io.Reader) (string, error) {

@@ -46,19 +46,16 @@ type options struct {
 
 // Command returns the verbs.
 func Command(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	return command(&options{
-		IOStreams: streams, flags: flags, now: time.Now, random: rand.Reader, shell: func(s *kube.Session) Shell { return s },
-	})
+	return command(flags, streams, func(s *kube.Session) Shell { return s })
 }
 
 // CommandThrough returns the verbs with another way into Pods.
 func CommandThrough(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, shell Shell) *cobra.Command {
-	return command(&options{
-		IOStreams: streams, flags: flags, now: time.Now, random: rand.Reader, shell: func(*kube.Session) Shell { return shell },
-	})
+	return command(flags, streams, func(*kube.Session) Shell { return shell })
 }
 
-func command(o *options) *cobra.Command {
+func command(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, shell func(*kube.Session) Shell) *cobra.Command {
+	o := &options{IOStreams: streams, flags: flags, now: time.Now, random: rand.Reader, shell: shell}
 	cmd := &cobra.Command{
 		Use:   "runtime-config",
 		Short: "Bring settings that were changed at run time onto volumes, where Pods that are replaced find them",
@@ -180,6 +177,21 @@ func (s *seen) members() []member {
 
 func (s *seen) called() string {
 	return fmt.Sprintf("DorisCluster %s/%s", s.subject.Cluster.Namespace, s.subject.Cluster.Name)
+}
+
+// done says that there is nothing to migrate, where that is so.
+func (r *run) done() bool {
+	if r.migration.Open() {
+		return false
+	}
+	r.out.Linef("%s keeps its settings already: there is nothing to migrate.", r.called())
+	return true
+}
+
+// next is how another of the verbs is called for the same cluster.
+func (r *run) next(verb string) string {
+	dc := r.subject.Cluster
+	return fmt.Sprintf("kubectl fairlead runtime-config %s dcr/%s -n %s --backup-dir %s", verb, dc.Name, dc.Namespace, r.dir)
 }
 
 // errBlocked says that something keeps a verb from its work; what it is was printed.

@@ -15,8 +15,7 @@ import (
 
 // review says what is in the backup, what would be done, and what blocks.
 func (r *run) review(ctx context.Context) error {
-	if !r.migration.Open() {
-		r.out.Linef("%s keeps its settings already: there is nothing to migrate.", r.called())
+	if r.done() {
 		return nil
 	}
 	b, err := r.saved()
@@ -30,7 +29,7 @@ func (r *run) review(ctx context.Context) error {
 		if c.Kept || c.Record == nil {
 			continue
 		}
-		r.out.Linef("  copy the settings of %s of %s to volume %s: %s", many(len(c.Pods), "Pod"), c.Kind, c.Record.Volume, path.Join(c.Record.MountPath, runtimeconfig.OnVolume, "<pod>"))
+		r.out.Linef("  copy the settings of %s of %s to volume %s: %s", screen.Many(len(c.Pods), "Pod"), c.Kind, c.Record.Volume, path.Join(c.Record.MountPath, runtimeconfig.OnVolume, "<pod>"))
 	}
 	r.out.Linef("  read each copy back, approve, and have the operator replace the Pods one by one")
 	r.out.Linef("")
@@ -41,7 +40,7 @@ func (r *run) review(ctx context.Context) error {
 	if err := r.blocked(findings); err != nil {
 		return err
 	}
-	r.out.Linef("Nothing keeps it from that: kubectl fairlead runtime-config migrate dcr/%s -n %s --backup-dir %s", r.subject.Cluster.Name, r.subject.Cluster.Namespace, r.dir)
+	r.out.Linef("Nothing keeps it from that: %s", r.next("migrate"))
 	return nil
 }
 

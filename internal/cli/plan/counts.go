@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead-dev/fairlead/internal/cli/screen"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 )
 
@@ -80,12 +81,12 @@ func (n Counts) pods() []string {
 	var parts []string
 	for effect, what := range map[plan.Effect]string{plan.EffectReloadOrRestart: "told the new settings", plan.EffectResizeOrRestart: "resized in place"} {
 		if n.Spared[effect] > 0 {
-			parts = append(parts, many(n.Spared[effect], "Pod")+" "+what+" or else replaced")
+			parts = append(parts, screen.Many(n.Spared[effect], "Pod")+" "+what+" or else replaced")
 		}
 	}
 	slices.Sort(parts)
 	if n.Pods > 0 {
-		parts = append([]string{many(n.Pods, "Pod") + " replaced"}, parts...)
+		parts = append([]string{screen.Many(n.Pods, "Pod") + " replaced"}, parts...)
 	}
 	if len(parts) > 0 {
 		parts[len(parts)-1] += ", one at a time"
@@ -119,7 +120,7 @@ func summary(r Result) string {
 	var parts []string
 	switch {
 	case n.Fields > 0:
-		parts = append(parts, fmt.Sprintf("%s of %s to apply", many(n.Fields, "change"), many(n.Objects, "object")))
+		parts = append(parts, fmt.Sprintf("%s of %s to apply", screen.Many(n.Fields, "change"), screen.Many(n.Objects, "object")))
 	case n.Pods > 0 || len(n.Spared) > 0 || n.Waiting > 0:
 	case n.Pending:
 		parts = append(parts, "records to bring up to date")
@@ -128,23 +129,16 @@ func summary(r Result) string {
 	}
 	parts = append(parts, n.pods()...)
 	if n.Waiting > 0 {
-		parts = append(parts, many(n.Waiting, "change")+" waiting")
+		parts = append(parts, screen.Many(n.Waiting, "change")+" waiting")
 	}
 	if n.Held > 0 {
-		parts = append(parts, many(n.Held, "set")+" of changes held until approved")
+		parts = append(parts, screen.Many(n.Held, "set")+" of changes held until approved")
 	}
 	if n.Unapprovable > 0 {
-		parts = append(parts, many(n.Unapprovable, "change")+" held")
+		parts = append(parts, screen.Many(n.Unapprovable, "change")+" held")
 	}
 	if n.Refused > 0 {
-		parts = append(parts, many(n.Refused, "change")+" refused")
+		parts = append(parts, screen.Many(n.Refused, "change")+" refused")
 	}
 	return strings.Join(parts, ", ")
-}
-
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

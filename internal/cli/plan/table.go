@@ -78,7 +78,7 @@ func printChanges(s screen.Screen, r Result, wide bool) {
 		s.Print(t)
 	}
 	if records > 0 && shown > 0 {
-		s.Linef("    %s", s.Painted(screen.Faint, "and "+many(records, "record")+" that the operator keeps for itself (-o wide)"))
+		s.Linef("    %s", s.Painted(screen.Faint, "and "+screen.Many(records, "record")+" that the operator keeps for itself (-o wide)"))
 	}
 }
 
@@ -162,7 +162,7 @@ func printHeld(s screen.Screen, r Result, wide bool) {
 func PrintSet(s screen.Screen, set plan.Held, wide bool) {
 	first := set.Changes[0]
 	effect := s.Painted(effectPaint(first.Effect), string(first.Effect))
-	s.Linef("    %s  %s, cause %s, effect %s", s.Painted(screen.Mind, set.Approve), many(len(set.Changes), "change"), first.Cause, effect)
+	s.Linef("    %s  %s, cause %s, effect %s", s.Painted(screen.Mind, set.Approve), screen.Many(len(set.Changes), "change"), first.Cause, effect)
 	t := screen.Table{Indent: "      "}
 	for i, c := range set.Changes {
 		if i == shownOfSet && !wide && len(set.Changes) > shownOfSet+1 {

@@ -104,3 +104,11 @@ func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) 
 		return ErrNotConfirmed
 	}
 }
+
+// Many is a number of things, such as "1 Pod" and "2 Pods".
+func Many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -60,10 +60,10 @@ type pollSubject struct {
 	every time.Duration
 }
 
-// pollAnswer is what a node said, and by what that was judged.
+// pollAnswer is what a node said, as what it was asked.
 type pollAnswer struct {
 	overrides.Poll
-	basis string
+	of pollID
 }
 
 // pollRound is what the nodes of a component said last.
@@ -219,7 +219,7 @@ func (a *asker) poll(ctx context.Context, poller Poller, of pollSubject, nodes [
 	defer a.mu.Unlock()
 	var out []overrides.Poll
 	for _, n := range nodes {
-		if said, heard := a.rounds[subject].said[n.at.pod]; heard && said.Start == n.start && said.basis == n.basis {
+		if said, heard := a.rounds[subject].said[n.at.pod]; heard && said.of == n.id() {
 			out = append(out, said.Poll)
 		}
 	}
@@ -254,7 +254,7 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: a.now(), Settings: n.judge(items)}, n.basis}
+			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: a.now(), Settings: n.judge(items)}, n.id()}
 		})
 	}
 	wait.Wait()

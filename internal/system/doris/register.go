@@ -240,6 +240,9 @@ func (p planner) orphanFrontends() []string {
 func (p planner) orphan(kind dorisv1.ComponentType, set *appsv1.StatefulSet, host string) bool {
 	pod, _, _ := strings.Cut(host, ".")
 	n := ordinalOf(pod)
+	if n < int(*set.Spec.Replicas) || pod != fmt.Sprintf("%s-%d", set.Name, n) || !p.nameOf(kind, pod, nil).is(host) || p.ours(host) {
+		return false // nearly all of them: the records are read for the others alone
+	}
 	_, leaves := leaveRecords(set, p.world.Pods[string(kind)])[pod]
-	return !leaves && n >= int(*set.Spec.Replicas) && pod == fmt.Sprintf("%s-%d", set.Name, n) && p.nameOf(kind, pod, nil).is(host) && !p.ours(host)
+	return !leaves
 }
