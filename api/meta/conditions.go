@@ -139,6 +139,10 @@ const (
 	// of the operator, is not accepted by the other side.
 	ReasonCertificateNotAccepted = "CertificateNotAccepted"
 
+	// ReasonMetadataNotDumped says that the metadata of the database could not be written
+	// into a file, which comes before frontends get another version.
+	ReasonMetadataNotDumped = "MetadataNotDumped"
+
 	// ReasonApplyFailed says that the API server refused or failed a write.
 	ReasonApplyFailed = "ApplyFailed"
 

@@ -12,6 +12,10 @@ const AnnotationRolling = Prefix + "rolling"
 // the operator stopped the balancing of tablets for an upgrade.
 const AnnotationBalanceStopped = Prefix + "balance-stopped"
 
+// AnnotationMetadataDump on the workload of the frontends records, as JSON, the file into
+// which the metadata was written last before frontends got another version.
+const AnnotationMetadataDump = Prefix + "metadata-dump"
+
 // AnnotationAllow on a custom resource lists, with commas, what the operator does
 // not do by itself and a person wants all the same. It holds as long as it is there.
 const AnnotationAllow = Prefix + "allow"

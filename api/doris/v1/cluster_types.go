@@ -124,6 +124,14 @@ type Rollout struct {
 	// +optional
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
+	// MetadataDump says whether the master writes all metadata of the database into a
+	// file on its volume before the first frontend gets another version, as Doris
+	// advises. While it writes, changes of metadata wait. BeforeUpgrade: it does, and
+	// no frontend is replaced before. Never: nobody asks for it. Default: BeforeUpgrade.
+	// +kubebuilder:validation:Enum=BeforeUpgrade;Never
+	// +optional
+	MetadataDump MetadataDump `json:"metadataDump,omitempty"`
+
 	// ProgressDeadlineSeconds is how long a replaced Pod may take to become ready,
 	// from when its node takes it or nobody has room for it, before it counts as one
 	// that does not come up. Default: 600, or twice the startTimeout of the component
@@ -140,6 +148,15 @@ type OnFailure string
 const (
 	OnFailurePause    OnFailure = "Pause"
 	OnFailureRollback OnFailure = "Rollback"
+)
+
+// MetadataDump says when the metadata of the database is written into a file.
+type MetadataDump string
+
+// When the metadata of the database is written into a file.
+const (
+	MetadataDumpBeforeUpgrade MetadataDump = "BeforeUpgrade"
+	MetadataDumpNever         MetadataDump = "Never"
 )
 
 // ConfigUpdatePolicy says what a changed configuration file leads to.

@@ -28,6 +28,8 @@ type DatabaseView struct {
 	// Balancing is what the settings of the master are that stop the balancing of
 	// tablets, during an upgrade; nil where nobody asked.
 	Balancing map[string]string
+	// Dump is the last file of metadata that the master was asked for.
+	Dump MetadataDump
 	// Reason and Message say why it is not known; Asking tells that the answer is on
 	// its way.
 	Reason, Message string

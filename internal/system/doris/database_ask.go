@@ -115,6 +115,7 @@ func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, 
 	in.about += at.secrets() // another one may mend what was refused
 	in.moving = in.moving || p.joining(s.asker.now())
 	view := s.asker.look(ctx, database, at, in)
+	view.Dump = s.asker.dumped(dc.UID)
 	w.Database = &view
 }
 
@@ -250,6 +251,7 @@ func (a *asker) overlook() {
 	for uid, s := range a.seen {
 		if a.now().Sub(s.view.At) > 5*max(askEvery, s.every) {
 			delete(a.seen, uid)
+			delete(a.dumps, uid)
 		}
 	}
 }

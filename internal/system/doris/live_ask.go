@@ -64,6 +64,8 @@ type asker struct {
 	seen map[types.UID]sighting
 	// rounds is what the nodes of components said of their settings last.
 	rounds map[types.UID]pollRound
+	// dumps are the last files of metadata that masters were asked for.
+	dumps map[types.UID]MetadataDump
 }
 
 // heard is what the node of a Pod said last.
@@ -75,7 +77,7 @@ type heard struct {
 }
 
 func newAsker(nodes Nodes, now func() time.Time) *asker {
-	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), counted: func(string, string) {}, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}}
+	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), counted: func(string, string) {}, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}, dumps: map[types.UID]MetadataDump{}}
 }
 
 // questions lists the nodes that have to be asked before it can be planned. In a

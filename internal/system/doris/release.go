@@ -88,7 +88,7 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 			"metadata": map[string]any{"annotations": map[string]any{
 				meta.AnnotationRevision: nil, meta.AnnotationAccepted: nil, meta.AnnotationConsents: nil, meta.AnnotationRoll: nil,
 				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil, meta.AnnotationRolling: nil,
-				meta.AnnotationBalanceStopped: nil, meta.AnnotationAgreedReplicas: nil, meta.AnnotationHistory: nil,
+				meta.AnnotationBalanceStopped: nil, meta.AnnotationMetadataDump: nil, meta.AnnotationAgreedReplicas: nil, meta.AnnotationHistory: nil,
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{
 				"type": rolling, "rollingUpdate": map[string]any{"partition": int64(0)},

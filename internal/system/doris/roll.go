@@ -1,6 +1,8 @@
 package doris
 
 import (
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -178,7 +180,10 @@ func (p planner) replaceNext(r rolling) {
 	}
 	p.giveBack(r, going)
 	if going != "" {
-		first := p.noteHistory(r, going)
+		first := p.saveMetadata(r, going)
+		if first == "" {
+			first = p.noteHistory(r, going)
+		}
 		if first == "" {
 			first = p.prepare(r, going)
 		}
@@ -228,6 +233,9 @@ func (p planner) rollWaits(r rolling, set *appsv1.StatefulSet, choice rollout.Ch
 	wait := plan.Wait{On: plan.RefOf(set), Reason: meta.ReasonProgressing, Message: "replacing Pods: waiting for " + choice.Waiting, Recheck: choice.After}
 	if reason, message := p.silent(r); reason != "" && message == choice.Waiting {
 		wait.Reason = reason
+	}
+	if p.undumped(set) != "" && strings.HasPrefix(choice.Waiting, dumpWaits) {
+		wait.Reason = meta.ReasonMetadataNotDumped
 	}
 	if pod := r.pods[choice.Stopped]; pod != nil {
 		why, _ := p.fails(r.kinds[choice.Stopped], pod)

@@ -1,6 +1,7 @@
 package doris
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/client"
 )
 
@@ -31,6 +33,10 @@ type rollDouble struct {
 	// memory are the settings of the master, and of which process they are.
 	memory   map[string]string
 	memoryOf string
+	// dumped are the revisions of frontends before which the metadata was written;
+	// noDump is what is said instead.
+	dumped map[string]bool
+	noDump error
 	// lenient holds of no Pod that goes what it should.
 	lenient bool
 }
@@ -156,10 +162,45 @@ func (d *databaseDouble) Balance(_ context.Context, _ databaseAddress, key, valu
 	return nil
 }
 
+// Dump implements Dumper.
+func (d *databaseDouble) Dump(context.Context, databaseAddress) (file, host string, err error) {
+	if err := cmp.Or(d.failing, d.noDump); err != nil {
+		return "", "", err
+	}
+	if d.dumped == nil {
+		d.dumped = map[string]bool{}
+	}
+	d.dumped[d.world.set("doris-fe").Status.UpdateRevision] = true
+	d.statements = append(d.statements, "dump")
+	if d.losing {
+		d.losing = false
+		return "", "", &client.Error{Op: "dump", Kind: client.ErrUnreachable}
+	}
+	for i := range d.frontends {
+		if d.frontends[i].IsMaster {
+			host = d.frontends[i].Host
+		}
+	}
+	return "/opt/apache-doris/fe/doris-meta/image.4711", host, nil
+}
+
+// undumped tells whether a frontend is about to get another version, and the metadata
+// was not written.
+func (d *databaseDouble) undumped(pod *corev1.Pod) bool {
+	set, rollout := d.world.set("doris-fe"), d.world.dc.Spec.Rollout
+	if rollout != nil && rollout.MetadataDump == dorisv1.MetadataDumpNever || d.dumped[set.Status.UpdateRevision] {
+		return false
+	}
+	return strings.Contains(pod.Name, "-fe-") && tagOf(mainImage(pod.Spec, "fe")) != tagOf(mainImage(set.Spec.Template.Spec, "fe"))
+}
+
 // mayGo holds that a Pod which serves goes only while the database is as it should be.
 func (d *databaseDouble) mayGo(pod *corev1.Pod) {
 	if d == nil || d.lenient || !ready(pod) || d.failing != nil {
 		return
+	}
+	if d.undumped(pod) {
+		d.world.Errorf("%s goes before the metadata was written into a file", pod.Name)
 	}
 	for i := range d.backends {
 		b := &d.backends[i]

@@ -135,6 +135,8 @@ func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error 
 			return s.asker.routes(ctx, o)
 		case setBalance:
 			return s.asker.balances(ctx, o)
+		case dumpMetadata:
+			return s.asker.dump(ctx, o)
 		}
 	}
 	return fmt.Errorf("doris offers no operation %T", op)

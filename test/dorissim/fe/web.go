@@ -2,8 +2,11 @@ package fe
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -27,6 +30,7 @@ func (n *Node) webHandler() http.Handler {
 	mux.HandleFunc("GET /api/bootstrap", n.bootstrap)
 	mux.HandleFunc("/api/_set_config", n.webSetConfig)
 	mux.HandleFunc("GET /api/check_decommission", n.checkDecommission)
+	mux.HandleFunc("GET /dump", n.dump)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		online, total := n.countBackends()
 		reply(w, map[string]int{"doris_fe_backends_alive": online, "doris_fe_backends": total})
@@ -76,6 +80,28 @@ func (n *Node) bootstrap(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply(w, envelope{Msg: "success", Data: data})
+}
+
+// dump writes all metadata into a file that is named after its last change, beside the directory of the images. The
+// real one asks for a password only where enable_all_http_auth is true.
+func (n *Node) dump(w http.ResponseWriter, _ *http.Request) {
+	state, status := n.quorum.View(), n.quorum.Status()
+	failed := func(err error) { reply(w, envelope{Msg: "Error", Code: 1, Data: "dump failed. " + err.Error()}) }
+	if state == nil {
+		failed(errors.New("there is no metadata yet"))
+		return
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		failed(err)
+		return
+	}
+	file := filepath.Join(n.metaDir, fmt.Sprintf("image.%d", status.Version))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		failed(err)
+		return
+	}
+	reply(w, envelope{Msg: "success", Data: map[string]string{"dumpFilePath": file}})
 }
 
 // checkDecommission tells which backends could be decommissioned: all of those that are named, or none.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // bodyLimit bounds what is read of an answer. The settings of a backend are some
@@ -21,6 +22,8 @@ type request struct {
 	method string
 	path   string
 	query  url.Values
+	// timeout bounds the call, where it may take longer than others.
+	timeout time.Duration
 	// secrets are texts of the query that errors must not hold.
 	secrets []string
 }
@@ -32,7 +35,7 @@ func (d *Doris) call(ctx context.Context, at Node, r request) ([]byte, error) {
 		e.Text = "the host or port is not valid"
 		return nil, e
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.opt.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, max(r.timeout, d.opt.CallTimeout))
 	defer cancel()
 	e.Kind = ErrUnreachable // unless an answer decides
 	body, err := d.exchange(ctx, at, r, e)

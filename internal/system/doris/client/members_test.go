@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -85,6 +86,28 @@ func TestMembers(t *testing.T) {
 	})
 	t.Run("what is no address is not sent", func(t *testing.T) {
 		wantKind(t, doris.ChangeMember(ctx, at, ForceDropBackend, Node{Host: `x" OR "`, Port: 1}), ErrInput)
+	})
+	t.Run("metadata is written into a file of the frontend, one for each state of it", func(t *testing.T) {
+		file, err := doris.DumpMetadata(ctx, webNode(c.FEs[0]))
+		must(t, err)
+		text, err := os.ReadFile(file)
+		must(t, err)
+		if !strings.HasPrefix(file, c.FEs[0].Home) || !strings.Contains(string(text), "orders") {
+			t.Errorf("%s holds %s", file, text)
+		}
+		must(t, run(ctx, doris, at, "CREATE DATABASE later"))
+		if other, err := doris.DumpMetadata(ctx, webNode(c.FEs[0])); err != nil || other == file {
+			t.Errorf("after a change: %s, %v", other, err)
+		}
+		eventually(t, "one that cannot be written is refused", func() bool {
+			file, err := doris.DumpMetadata(ctx, webNode(c.FEs[0]))
+			if err == nil { // a directory has its name, unless the metadata changed meanwhile
+				must(t, errors.Join(os.Remove(file), os.Mkdir(file, 0o755)))
+			}
+			return errors.Is(err, ErrRefused)
+		})
+		_, err = doris.DumpMetadata(ctx, backNode(c.BEs[1])) // it answers 404
+		wantKind(t, err, ErrRefused)
 	})
 	t.Run("another version has no such check", func(t *testing.T) {
 		err := doris.MayDecommission(ctx, backNode(c.BEs[1]), []Node{member(c.BEs[0])}) // it answers 404
