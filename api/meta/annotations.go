@@ -30,6 +30,10 @@ const (
 	// member lets it found a new, empty cluster although this one has been up
 	// before. It goes away with the Pod.
 	AnnotationFoundNewCluster = Prefix + "found-new-cluster"
+
+	// AnnotationLostSettingsKnown on a custom resource is a time, as RFC 3339 has it: of
+	// settings that nodes were seen to have lost until then somebody knows.
+	AnnotationLostSettingsKnown = Prefix + "lost-settings-known"
 )
 
 // Annotations written by the operator.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,7 +176,7 @@ func (m *migrating) tries(verb string, more ...string) (out string, code int) {
 	flags.KubeConfig, flags.Namespace = &config, &m.namespace
 	cmd := migrate.CommandThrough(flags, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &printed, ErrOut: &printed}, m.files)
 	if verb != "migrate" {
-		more = nil // it asks nothing
+		more = slices.DeleteFunc(more, func(a string) bool { return a == "--yes" }) // it asks nothing
 	}
 	cmd.SetArgs(append([]string{verb, "dcr", "doris", "--backup-dir", m.dir}, more...))
 	cmd.SetOut(&printed)
@@ -270,6 +271,9 @@ func TestSettingsAreMigrated(t *testing.T) {
 	m.says(m.runs(exit.OK, "backup"), "this very backup already")
 	m.says(m.runs(exit.OK, "status"), "backed up")
 	m.says(m.runs(exit.OK, "review"), "qe_slow_log_ms", "only in the node", "volume meta", "Nothing keeps it")
+	m.says(m.runs(exit.OK, "review", "-o", "json"), `"setting": "qe_slow_log_ms"`, `"configMap": "absent"`, `"blocked": []`)
+	m.says(m.runs(exit.OK, "status", "-o", "json"), `"state": "none"`, `"state": "backedUp"`)
+	m.says(m.runs(exit.Failed, "status", "-o", "wide"), "json or yaml")
 	m.says(m.runs(exit.Failed, "migrate"), "--yes", "spec.template")
 	if m.files.read("doris-be-0", copied(diskBE, "doris-be-0", "be_custom.conf")) != "none" {
 		t.Error("something was copied unasked")
@@ -298,6 +302,8 @@ func TestSettingsAreMigrated(t *testing.T) {
 	m.says(m.runs(exit.OK, "backup"), "keeps its settings already")
 	m.says(m.runs(exit.OK, "migrate", "--yes"), "keeps its settings already")
 	m.says(m.runs(exit.OK, "status"), "is carried out", "kept")
+	m.says(m.runs(exit.OK, "status", "-o", "json"), `"state": "done"`, `"state": "kept"`)
+	m.says(m.runs(exit.OK, "review", "-o", "json"), `"kept": true`)
 }
 
 // TestMigrationIsStoppedByWhatDiffers holds that nothing is approved, and what is there
@@ -333,6 +339,7 @@ func TestMigrationIsStoppedByWhatDiffers(t *testing.T) {
 	there := copied(diskBE, "doris-be-0", "be_custom.conf")
 	m.files.put("doris-be-0", there, "x = topsecret-other\n")
 	m.says(m.runs(exit.Failed, "review"), "holds other settings", "not overwritten")
+	m.says(m.runs(exit.Failed, "review", "-o", "json"), `"reason": "RuntimeConfigMigrationOutdated"`)
 	m.says(m.runs(exit.Failed, "migrate", "--yes"), "holds other settings")
 	nothing("other settings are on a volume")
 	if got := m.files.read("doris-be-0", there); got != "x = topsecret-other\n" {

@@ -34,9 +34,10 @@ import (
 // options are what all verbs have.
 type options struct {
 	genericiooptions.IOStreams
-	flags *genericclioptions.ConfigFlags
-	dir   string
-	yes   bool
+	flags  *genericclioptions.ConfigFlags
+	dir    string
+	yes    bool
+	output string
 
 	now    func() time.Time
 	random io.Reader
@@ -69,10 +70,10 @@ No setting is printed. The account needs the right to create pods/exec.`,
 		o.verb("backup", "Save the settings of all Pods into a private directory", `Save the settings that were changed at run time, of all frontends and backends, into a
 directory that is yours alone. Every Pod has to be ready, and nothing may be under way.
 Nothing in the cluster is changed. A backup that is there and differs is never overwritten.`, (*run).backup),
-		o.verb("review", "Say what is in a backup, what migrate would do, and what keeps it from it", `Say which settings are in a backup (their names alone), which of them the ConfigMap
+		o.told("review", "Say what is in a backup, what migrate would do, and what keeps it from it", `Say which settings are in a backup (their names alone), which of them the ConfigMap
 names too, what migrate would do, and what keeps it from it. Nothing is changed.`, (*run).review),
 		o.migrateVerb(),
-		o.verb("status", "Say for each Pod where its settings stand", `Say for each Pod where its settings stand: not backed up, backed up, copied, kept or
+		o.told("status", "Say for each Pod where its settings stand", `Say for each Pod where its settings stand: not backed up, backed up, copied, kept or
 lost. Nothing is changed.`, (*run).status),
 	)
 	return cmd
@@ -92,6 +93,13 @@ func (o *options) verb(name, short, long string, do func(*run, context.Context) 
 		},
 	}
 	cmd.Flags().StringVar(&o.dir, "backup-dir", "", "directory of the backup, which nobody else may look into")
+	return cmd
+}
+
+// told is a verb that programs can read.
+func (o *options) told(name, short, long string, do func(*run, context.Context) error) *cobra.Command {
+	cmd := o.verb(name, short, long, do)
+	outputFlag(cmd, &o.output)
 	return cmd
 }
 
@@ -133,6 +141,9 @@ func (o *options) begin(ctx context.Context, args []string) (*run, error) {
 	}
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: one resource at a time", rest[0])
+	}
+	if err := checkOutput(o.output); err != nil {
+		return nil, err
 	}
 	session, err := kube.Connect(o.flags)
 	if err != nil {

@@ -3,11 +3,8 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"maps"
-	"path"
-	"slices"
 
-	"github.com/fairlead-dev/fairlead/internal/cli/screen"
+	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
@@ -15,6 +12,11 @@ import (
 
 // review says what is in the backup, what would be done, and what blocks.
 func (r *run) review(ctx context.Context) error {
+	if !r.migration.Open() {
+		if told, err := cliplan.Encode(r.Out, r.output, r.reviewedOf(nil)); told || err != nil {
+			return err
+		}
+	}
 	if r.done() {
 		return nil
 	}
@@ -22,21 +24,21 @@ func (r *run) review(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.out.Linef("Backup of %s, of %s:", r.called(), b.Taken.Format("2006-01-02 15:04:05 MST"))
-	r.printSettings(b)
-	r.out.Linef("\nmigrate would:")
-	for _, c := range r.migration.Components {
-		if c.Kept || c.Record == nil {
-			continue
-		}
-		r.out.Linef("  copy the settings of %s of %s to volume %s: %s", screen.Many(len(c.Pods), "Pod"), c.Kind, c.Record.Volume, path.Join(c.Record.MountPath, runtimeconfig.OnVolume, "<pod>"))
-	}
-	r.out.Linef("  read each copy back, approve, and have the operator replace the Pods one by one")
-	r.out.Linef("")
 	findings, err := r.against(ctx, b)
 	if err != nil {
 		return err
 	}
+	v := r.reviewedOf(b)
+	v.Blocked = append(v.Blocked, findings...)
+	if told, err := cliplan.Encode(r.Out, r.output, v); err != nil {
+		return err
+	} else if told {
+		if len(findings) > 0 {
+			return errBlocked
+		}
+		return nil
+	}
+	r.printReviewed(b, v)
 	if err := r.blocked(findings); err != nil {
 		return err
 	}
@@ -54,30 +56,6 @@ func (r *run) saved() (*backup, error) {
 		err = fmt.Errorf("--backup-dir: there is no backup in %s: make one with `kubectl fairlead runtime-config backup`", r.dir)
 	}
 	return b, err
-}
-
-// printSettings prints the names of settings, and how they stand to the ConfigMap.
-func (r *run) printSettings(b *backup) {
-	t := screen.Table{Indent: "  "}
-	t.Head("POD", "SETTING", "NOTE")
-	for _, s := range b.Members {
-		c := r.component(s.Component)
-		switch {
-		case s.File == "":
-			t.Row(screen.Texts(s.Pod, "", "has no file: nothing was changed in it so that it is kept")...)
-			continue
-		case c == nil:
-			continue
-		}
-		settings := c.Settings(b.files[s.Pod])
-		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			t.Row(screen.Texts(s.Pod, key, settings[key])...)
-		}
-		if len(settings) == 0 {
-			t.Row(screen.Texts(s.Pod, "", "its file names no setting")...)
-		}
-	}
-	r.out.Print(t)
 }
 
 func (r *run) component(kind string) *doris.MigrationComponent {

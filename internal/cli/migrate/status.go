@@ -3,14 +3,17 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	cliplan "github.com/fairlead-dev/fairlead/internal/cli/plan"
 	"github.com/fairlead-dev/fairlead/internal/cli/screen"
+	"github.com/fairlead-dev/fairlead/internal/plan"
 	"github.com/fairlead-dev/fairlead/internal/system/doris"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/runtimeconfig"
 )
@@ -30,8 +33,15 @@ const (
 	stateKept        = "kept"
 	stateChanged     = "changed"
 	stateLost        = "lost"
+	stateCutShort    = "cut short"
 	stateUnknown     = "unknown"
 )
+
+// wordOf is a state as programs read it.
+var wordOf = map[string]string{
+	stateNotBackedUp: "notBackedUp", stateBackedUp: "backedUp", stateBegun: "beingCopied", stateCopied: "copied", stateKept: "kept",
+	stateChanged: "changed", stateLost: "lost", stateCutShort: "cutShort", stateUnknown: "unknown",
+}
 
 // status says for each Pod where its settings stand.
 func (r *run) status(ctx context.Context) error {
@@ -41,47 +51,63 @@ func (r *run) status(ctx context.Context) error {
 		if b, err = load(r.dir); err != nil {
 			return err
 		}
-		if b == nil {
-			r.out.Linef("There is no backup in %s.", r.dir)
-		}
 	}
 	if b != nil && b.UID != string(r.subject.Cluster.UID) {
 		return fmt.Errorf("the backup in %s is of another cluster, %s/%s", r.dir, b.Namespace, b.Name)
 	}
-	dc := r.subject.Cluster
-	r.out.Linef("%s: policy %s, %s", r.called(), dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy], r.approval())
+	v := r.stood(ctx, b)
+	if told, err := cliplan.Encode(r.Out, r.output, v); told || err != nil {
+		return err
+	}
+	if b == nil && r.dir != "" {
+		r.out.Linef("There is no backup in %s.", r.dir)
+	}
+	r.out.Linef("%s: policy %s, %s", r.called(), v.Policy, v.Migration.says)
 	t := screen.Table{Indent: "  "}
 	t.Head("POD", "SETTINGS", "NOTE")
-	for i := range r.migration.Components {
-		c := &r.migration.Components[i]
-		for j := range c.Pods {
-			s := r.stands(ctx, member{component: c, pod: &c.Pods[j]}, b)
-			t.Row(screen.Cell{Text: c.Pods[j].Name}, screen.Cell{Text: s.state, Paint: s.paint}, screen.Cell{Text: s.note})
-		}
+	for _, p := range v.Pods {
+		t.Row(screen.Cell{Text: p.Pod}, screen.Cell{Text: p.standing.state, Paint: p.standing.paint}, screen.Cell{Text: p.Note})
 	}
 	r.out.Print(t)
-	for _, f := range r.result.Refused() {
+	for _, f := range v.Refused {
 		r.out.Linef("%s", r.out.Painted(screen.Bad, screen.Clean("Refused: "+f.String())))
 	}
 	return nil
 }
 
+// stood is all that status says.
+func (r *run) stood(ctx context.Context, b *backup) stood {
+	dc := r.subject.Cluster
+	v := stood{
+		Namespace: dc.Namespace, Name: dc.Name, Policy: dc.Annotations[dorisv1.AnnotationRuntimeConfigPolicy],
+		Migration: r.approval(), Backup: r.madeOf(b), Pods: []stoodPod{}, Refused: append([]plan.Finding{}, r.result.Refused()...),
+	}
+	for i := range r.migration.Components {
+		c := &r.migration.Components[i]
+		for j := range c.Pods {
+			s := r.stands(ctx, member{component: c, pod: &c.Pods[j]}, b)
+			v.Pods = append(v.Pods, stoodPod{Component: string(c.Kind), Pod: c.Pods[j].Name, State: wordOf[s.state], Note: s.note, standing: s})
+		}
+	}
+	return v
+}
+
 // approval says how far the approval is.
-func (r *run) approval() string {
+func (r *run) approval() stoodMigration {
 	dc := r.subject.Cluster
 	text := dc.Annotations[dorisv1.AnnotationRuntimeConfigMigration]
 	a, err := runtimeconfig.ReadApproval(text)
 	switch {
 	case text == "":
-		return "no migration is approved"
+		return stoodMigration{"", "none", "no migration is approved"}
 	case err != nil:
-		return "the approval of a migration cannot be read"
+		return stoodMigration{"", "unreadable", "the approval of a migration cannot be read"}
 	case !r.migration.Open():
-		return "migration " + a.ID + " is carried out"
+		return stoodMigration{a.ID, "done", "migration " + a.ID + " is carried out"}
 	case doris.Accepts(dc, a.ID):
-		return "migration " + a.ID + " is approved, and under way"
+		return stoodMigration{a.ID, "underWay", "migration " + a.ID + " is approved, and under way"}
 	}
-	return "migration " + a.ID + " is approved, and not begun"
+	return stoodMigration{a.ID, "approved", "migration " + a.ID + " is approved, and not begun"}
 }
 
 // stands says where the settings of one Pod stand.
@@ -134,15 +160,18 @@ func (r *run) standsKept(ctx context.Context, m member, b *backup, saved *savedM
 	if m.component.Record != nil {
 		on = "on volume " + m.component.Record.Volume
 	}
-	switch {
-	case !cliplan.Ready(m.pod):
+	if !cliplan.Ready(m.pod) {
 		return standing{stateKept, on + "; the Pod is not ready" + failure(m.pod), screen.Mind}
-	case saved == nil:
-		return standing{stateKept, on, screen.Good}
 	}
 	file, err := r.read(ctx, m, path.Join(runtimeconfig.Directory, m.file()))
 	if err != nil {
 		return standing{stateUnknown, err.Error(), screen.Mind}
+	}
+	if why := r.cutShort(m, file); why != "" {
+		return standing{stateCutShort, on + ": " + why, screen.Bad}
+	}
+	if saved == nil {
+		return standing{stateKept, on, screen.Good}
 	}
 	mark, err := r.read(ctx, m, path.Join(runtimeconfig.Directory, doris.MarkOfCopy(b.ID)))
 	if err != nil {
@@ -163,6 +192,32 @@ func (r *run) standsKept(ctx context.Context, m member, b *backup, saved *savedM
 		return standing{stateKept, fmt.Sprintf("%s; since the backup it has let go of %v", on, missing), screen.Mind}
 	}
 	return standing{stateKept, fmt.Sprintf("%s, migrated: %d of %d settings of the backup are there", on, len(had), len(had)), screen.Good}
+}
+
+// cutShort says what is the matter with the file of a node that ended while it wrote it:
+// a frontend writes each line with its end, and a comment before the first. An empty one
+// is that of a node in which nothing was changed yet, where nobody knows otherwise.
+func (r *run) cutShort(m member, file []byte) string {
+	if runtimeconfig.Kind(m.component.Kind) != runtimeconfig.Frontend || file == nil {
+		return "" // a backend replaces its file
+	}
+	node := doris.Observed(r.subject.World, r.subject.Cluster.Name, m.component.Kind).Nodes[m.pod.Name]
+	var had []string
+	for _, keys := range []map[string]string{node.Lost, node.Other} {
+		had = slices.AppendSeq(had, maps.Keys(keys))
+	}
+	slices.Sort(had)
+	known := ""
+	if len(had) > 0 {
+		known = "; known before: " + strings.Join(had, ", ")
+	}
+	switch {
+	case len(file) == 0 && len(had) > 0:
+		return m.file() + " is empty: the node ended while it wrote it, or nothing was ever kept in it" + known + ". Set these again"
+	case len(file) > 0 && file[len(file)-1] != '\n':
+		return m.file() + " ends in the middle of a line: the node ended while it wrote it" + known + ". Set again what it lacks, and the last that it names"
+	}
+	return ""
 }
 
 // failure is what the init container that prepares the settings of a Pod has said last.

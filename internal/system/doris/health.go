@@ -1,11 +1,13 @@
 package doris
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -135,7 +137,27 @@ func failure(p *corev1.Pod) (why string, failed bool) {
 	if nodeLost(p) {
 		return "nobody hears from its node " + p.Spec.NodeName, false
 	}
-	return unscheduled(p), false
+	return cmp.Or(unscheduled(p), tries(p)), false
+}
+
+// tries says of a Pod whose container has ended with a failure, and is about to be started
+// again or was just now, what it ended with: Kubernetes calls it failing only in between.
+func tries(p *corev1.Pod) string {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, c := range list {
+			if ptr.Deref(c.Started, false) || c.Ready {
+				continue
+			}
+			ended := c
+			if t := c.State.Terminated; t != nil {
+				ended.LastTerminationState.Terminated = t
+			}
+			if t := ended.LastTerminationState.Terminated; t != nil && t.ExitCode != 0 {
+				return c.Name + ": it ended" + lastWords(ended)
+			}
+		}
+	}
+	return ""
 }
 
 var failing = map[string]bool{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -62,6 +63,8 @@ type asker struct {
 	heard map[types.UID]heard
 	// seen is what the databases of clusters said last.
 	seen map[types.UID]sighting
+	// seed is that of sums of values, which are in no other process.
+	seed maphash.Seed
 	// rounds is what the nodes of components said of their settings last.
 	rounds map[types.UID]pollRound
 	// dumps are the last files of metadata that masters were asked for.
@@ -77,7 +80,7 @@ type heard struct {
 }
 
 func newAsker(nodes Nodes, now func() time.Time) *asker {
-	return &asker{nodes: nodes, now: now, beside: newMeanwhile(), counted: func(string, string) {}, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}, dumps: map[types.UID]MetadataDump{}}
+	return &asker{nodes: nodes, now: now, seed: maphash.MakeSeed(), beside: newMeanwhile(), counted: func(string, string) {}, heard: map[types.UID]heard{}, seen: map[types.UID]sighting{}, dumps: map[types.UID]MetadataDump{}}
 }
 
 // questions lists the nodes that have to be asked before it can be planned. In a

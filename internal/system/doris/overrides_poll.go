@@ -74,6 +74,8 @@ type pollRound struct {
 	said  map[string]pollAnswer
 	// asked is as what each node was asked last, whether it answered or not.
 	asked map[string]pollID
+	// held are the values of nodes whose file may be cut short.
+	held map[string]heldValues
 	// next is the first node of the next go.
 	next int
 }
@@ -234,7 +236,7 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 	last := a.rounds[subject]
 	a.mu.Unlock()
 	ask, turn := last.due(a.now(), every, nodes)
-	round := pollRound{at: last.at, every: every, said: map[string]pollAnswer{}, asked: map[string]pollID{}, next: last.next}
+	round := pollRound{at: last.at, every: every, said: map[string]pollAnswer{}, asked: map[string]pollID{}, held: last.stillHeld(a.now()), next: last.next}
 	if turn {
 		round.at, round.next = a.now(), (last.next+pollSize)%len(nodes)
 	}
@@ -252,9 +254,15 @@ func (a *asker) pollAll(ctx context.Context, poller Poller, subject types.UID, e
 			if err != nil {
 				return
 			}
+			poll := overrides.Poll{Pod: n.at.pod, Start: n.start, At: a.now(), Settings: n.judge(items)}
 			mu.Lock()
 			defer mu.Unlock()
-			round.said[n.at.pod] = pollAnswer{overrides.Poll{Pod: n.at.pod, Start: n.start, At: a.now(), Settings: n.judge(items)}, n.id()}
+			if mayBeTorn(n.at.kind) {
+				held := round.held[n.at.pod].heard(n.start, poll.At, a.sums(items))
+				held.mark(poll.Settings)
+				round.held[n.at.pod] = held
+			}
+			round.said[n.at.pod] = pollAnswer{poll, n.id()}
 		})
 	}
 	wait.Wait()

@@ -2,7 +2,6 @@ package doris
 
 import (
 	"maps"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -11,7 +10,6 @@ import (
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/plan"
-	"github.com/fairlead-dev/fairlead/internal/status"
 	"github.com/fairlead-dev/fairlead/internal/system/doris/overrides"
 )
 
@@ -69,29 +67,6 @@ func (p planner) observed() {
 		Rendered: record, Live: there, Cause: p.causeOf(record, there), Silent: true,
 		Reason: "which settings were changed in running nodes",
 	})
-}
-
-// ConditionRuntimeConfigLost is there, and True, while settings that were changed in a
-// running node are not in force any more since its container was another one.
-const ConditionRuntimeConfigLost = "RuntimeConfigurationLost"
-
-// reasonRuntimeConfigLost is its reason.
-const reasonRuntimeConfigLost = "RuntimeConfigLost"
-
-// lostCondition names what nodes have lost.
-func (p planner) lostCondition(extra map[string]status.Verdict) {
-	var parts []string
-	for _, kind := range polled {
-		parts = append(parts, Observed(p.world, p.dc.Name, kind).Lost()...)
-	}
-	if len(parts) == 0 {
-		return
-	}
-	extra[ConditionRuntimeConfigLost] = status.Verdict{
-		True: true, Reason: reasonRuntimeConfigLost, Tell: true,
-		Message: "settings that were changed in running nodes are not in force since those were started again: " + strings.Join(parts, "; ") +
-			". They were changed in memory alone, or are not kept, or the node ended while it wrote them: set them again with persist=true",
-	}
 }
 
 // reportOverrides counts in the status what was changed in running nodes.

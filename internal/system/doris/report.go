@@ -321,7 +321,7 @@ func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Ti
 	nodeCondition(w, extra)
 	planner{dc: dc, world: w, now: now}.membersCondition(extra)
 	planner{dc: dc, world: w}.keptCondition(extra)
-	planner{dc: dc, world: w}.lostCondition(extra)
+	planner{dc: dc, world: w, now: now}.lostCondition(extra)
 	return extra
 }
 

@@ -39,6 +39,20 @@ func pod(n int, state string) corev1.Pod {
 		case "crash":
 			be.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
 			be.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "storage root is not a directory" + strings.Repeat("!", 1000)}
+		case "ended":
+			be.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 4, Message: "no room"}
+		case "again":
+			be.State.Running, be.Started = &corev1.ContainerStateRunning{}, new(false)
+			be.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 4, Message: "no room"}
+		case "started":
+			be.Started = new(true)
+		case "well":
+			be.State.Terminated = &corev1.ContainerStateTerminated{}
+		case "prepares":
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "runtime-config-init", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "the settings are not on the volume"},
+			}}}
+			be.State.Waiting = &corev1.ContainerStateWaiting{Reason: "PodInitializing"}
 		case "unschedulable":
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes have enough memory",
@@ -133,6 +147,17 @@ func TestMembersDoNotChangeWhenAPodMerelyAppears(t *testing.T) {
 	}
 }
 
+// TestWhatEndedBeforeIsNoTrouble holds that nothing is said of a process that ended well, or
+// has started again since.
+func TestWhatEndedBeforeIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"starting well", "again started", "again started ready", "starting"} {
+		if m := membersOf(backendSet(2), pods("ready", state), "doris-be", 2, false); m.trouble != "" {
+			t.Errorf("%s: trouble is %q", state, m.trouble)
+		}
+	}
+}
+
 func TestTroubleIsTold(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -141,6 +166,9 @@ func TestTroubleIsTold(t *testing.T) {
 		most  int
 	}{
 		"the last words of a crash, bounded": {"crash", "doris-be-1: be: CrashLoopBackOff (exit code 3: storage root is not a directory!!", 300},
+		"a process that has just ended":      {"ended", "doris-be-1: be: it ended (exit code 4: no room)", 100},
+		"one that is tried again":            {"again", "doris-be-1: be: it ended (exit code 4: no room)", 100},
+		"one whose preparation fails":        {"starting prepares", "doris-be-1: runtime-config-init: it ended (exit code 1: the settings are not on the volume)", 100},
 		"an image that cannot be pulled":     {"pull", "doris-be-1: be: ImagePullBackOff", 100},
 		"a Pod that fits on no node":         {"starting unschedulable", "doris-be-1: cannot be scheduled: 0/3 nodes have enough memory", 100},
 		"a Pod that its node evicted":        {"failed", "doris-be-1: failed: The node was low on memory", 100},

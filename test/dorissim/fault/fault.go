@@ -30,9 +30,12 @@ const (
 	// LoseAnswer lets the FE carry out the next ALTER SYSTEM or CANCEL statement and cut the connection instead of
 	// answering. It is over then.
 	LoseAnswer Kind = "lose-answer"
+	// TornWrite has the FE killed in the middle of the next write of its settings: the file is truncated, and not
+	// written.
+	TornWrite Kind = "torn-write"
 )
 
-var kinds = []Kind{Hang, Refuse, SlowStart, WrongPassword, UnhealthyTablets, LoseAnswer}
+var kinds = []Kind{Hang, Refuse, SlowStart, WrongPassword, UnhealthyTablets, LoseAnswer, TornWrite}
 
 // Set is the faults of one node.
 type Set struct {

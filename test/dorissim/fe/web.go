@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/fairlead-dev/fairlead/test/dorissim/conf"
 	"github.com/fairlead-dev/fairlead/test/dorissim/fault"
@@ -161,6 +162,10 @@ func (n *Node) webSetConfig(w http.ResponseWriter, r *http.Request) {
 	persisted := ""
 	if persist {
 		persisted = "Written"
+		if n.opt.Faults.Active(fault.TornWrite) {
+			_ = os.Truncate(n.custom, 0)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
 		if err := conf.WriteProperties(n.custom, set, reset, n.opt.Now()); err != nil {
 			persisted = err.Error()
 		}

@@ -75,6 +75,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 		k.allThere(ctx, "another version")
 		k.counted(ctx)
 	})
+	t.Run("a frontend is killed in the middle of writing its file", func(t *testing.T) { settings.goesOn(t).torn(ctx) })
 	t.Run("the settings are there in a StatefulSet that is made again", func(t *testing.T) { settings.goesOn(t).setAgain(ctx) })
 	t.Run("a bad image stops at one Pod, and mended it goes on by itself", func(t *testing.T) { badImageStopsAtOnePod(ctx, t, d) })
 	t.Run("more memory without a restart", func(t *testing.T) { memoryWithoutRestart(ctx, t, d) })

@@ -1,6 +1,7 @@
 package demo_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fairlead-dev/fairlead/internal/cli"
 	"github.com/fairlead-dev/fairlead/test/demo"
 )
 
@@ -180,6 +186,65 @@ func (k *kept) killedWhileItWrites(ctx context.Context, kind string) {
 	default:
 		k.Errorf("%s has %s after the kill, and took %d", pod, got, took)
 	}
+}
+
+// torn has a frontend killed in the middle of writing its file, which it truncates: it comes
+// back without its setting and is named with it, and nobody else has lost anything. It is
+// told no more when a person knows of it, and all is as before when it is set again.
+func (k *kept) torn(ctx context.Context) {
+	k.Helper()
+	const pod = demo.Name + "-fe-1"
+	had, _ := strconv.Atoi(k.want[pod])
+	const killed = `curl -sS -X POST "http://127.0.0.1:8030/dorissim/fault?kind=torn-write" && `
+	out, err := k.Kubectl(ctx, "exec", "-n", demo.Namespace, pod, "-c", "fe", "--", "bash", "-c", killed+setOnce["fe"], "set", keptSetting["fe"], strconv.Itoa(had+1))
+	if err == nil {
+		k.Fatalf("%s was to be killed while it writes, and says %s", pod, out)
+	}
+	k.await(ctx, pod+" is named", func() bool { return strings.Contains(k.lost(ctx), pod+": "+keptSetting["fe"]) })
+	k.Logf("%s", k.lost(ctx))
+	if got := k.has(ctx, pod); got == k.want[pod] {
+		k.Errorf("the file of %s was cut short, and it has %q", pod, got)
+	}
+	left := k.kubectl(ctx, "exec", "-n", demo.Namespace, pod, "-c", "fe", "--", "bash", "-c", "cat /var/lib/doris/runtime-config/fe_custom.conf")
+	if strings.TrimSpace(left) != "" {
+		k.Errorf("the file of %s holds %q", pod, left)
+	}
+	delete(k.want, pod)
+	k.allThere(ctx, "the file of "+pod+" was cut short")
+	k.plugin(ctx, []string{"runtime-config", "status", "dcr/" + demo.Name}, pod, "cut short", "fe_custom.conf is empty", "known before: "+keptSetting["fe"])
+	_, known, _ := strings.Cut(k.lost(ctx), "fairlead.dev/lost-settings-known=")
+	k.kubectl(ctx, "annotate", "dcr", demo.Name, "-n", demo.Namespace, "--overwrite", "fairlead.dev/lost-settings-known="+known)
+	k.await(ctx, "what is known is not told", func() bool { return !strings.Contains(k.lost(ctx), pod) })
+	k.set(ctx, "fe", 1, had+1)
+	k.there(ctx, pod, "set again")
+	k.plugin(ctx, []string{"runtime-config", "status", "dcr/" + demo.Name}, pod, "kept")
+}
+
+// lost is what the cluster says of lost settings.
+func (k *kept) lost(ctx context.Context) string {
+	out, err := k.Kubectl(ctx, "get", "dcr", demo.Name, "-n", demo.Namespace, "-o", `jsonpath={.status.conditions[?(@.type=="RuntimeConfigurationLost")].message}`)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+// plugin runs a verb of the plugin, which has to succeed and to say these words.
+func (k *kept) plugin(ctx context.Context, args []string, says ...string) string {
+	k.Helper()
+	ctrllog.SetLogger(logr.Discard()) // of the plugin, which runs in here
+	var out, errs bytes.Buffer
+	cmd := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errs})
+	cmd.SetArgs(append([]string{"--kubeconfig", k.Cluster.Kubeconfig(), "-n", demo.Namespace}, args...))
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		k.Errorf("kubectl fairlead %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
+	}
+	for _, part := range says {
+		if !strings.Contains(out.String(), part) {
+			k.Errorf("kubectl fairlead %s does not say %q:\n%s%s", strings.Join(args, " "), part, &out, &errs)
+		}
+	}
+	return out.String()
 }
 
 // untold is how many values a node may have taken that nobody heard of.

@@ -91,6 +91,13 @@ func (f *found) copyLost(ctx context.Context, dir string) {
 		}
 		return ""
 	})
+	f.await(ctx, "the cluster says why", func(ctx context.Context) string {
+		said, err := f.Kubectl(ctx, "get", "dcr", demo.Name, "-n", demo.Namespace, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")]}`)
+		if err != nil || !strings.Contains(said, pod+": runtime-config-init: ") || !strings.Contains(said, "are not on the volume") {
+			return fmt.Sprint(said, err)
+		}
+		return ""
+	})
 	f.plugin(ctx, dir, "status", "the Pod is not ready", "are not on the volume")
 	file := filepath.Join(f.TempDir(), "start-without.yaml")
 	f.must(os.WriteFile(file, []byte(strings.NewReplacer("POD", pod, "IMAGE", newBackend, "ID", approval.ID).Replace(startWithout)), 0o600))

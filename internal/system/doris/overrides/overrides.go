@@ -25,6 +25,10 @@ type Setting struct {
 	Check string
 	// Unclear tells that nothing can be said about the value now.
 	Unclear bool
+	// Other tells that the container came with another value than the one before had last,
+	// and Again that it was given another one since. Both are false where nobody knows; they
+	// are told of nodes whose file may be cut short.
+	Other, Again bool
 }
 
 // changed tells whether somebody changed the setting, as far as that is known; check is
@@ -73,6 +77,9 @@ type Node struct {
 	// Lost has those that were changed, and are not any more since another container
 	// runs, with the time that this was seen.
 	Lost map[string]string `json:"lost,omitempty"`
+	// Other has those that are changed, and are otherwise than before since another
+	// container runs, with the time that this was seen.
+	Other map[string]string `json:"other,omitempty"`
 }
 
 // remembers is how long it is said that settings were lost.
@@ -109,13 +116,39 @@ func (r Record) String() string {
 // Keys are the settings that are changed on some node, in order.
 func (r Record) Keys() []string { return r.named(func(n Node) map[string]string { return n.Changed }) }
 
-// Lost are the nodes that lost settings, with those, in order.
-func (r Record) Lost() []string {
-	var out []string
-	for _, pod := range slices.Sorted(maps.Keys(r.Nodes)) {
-		if keys := slices.Sorted(maps.Keys(r.Nodes[pod].Lost)); len(keys) > 0 {
-			out = append(out, pod+": "+strings.Join(keys, ", "))
+// Losses are what nodes have lost.
+type Losses struct {
+	// Lost are the nodes that lost settings, with those, and Other the nodes that came back
+	// with other values of changed settings; both in order.
+	Lost, Other []string
+	// Until is when the last of it was seen.
+	Until time.Time
+}
+
+// Losses are what nodes have lost. What was seen until a person knew of it is left out.
+func (r Record) Losses(known time.Time) Losses {
+	var out Losses
+	tell := func(pod string, seen map[string]string) []string {
+		var keys []string
+		for key, since := range seen {
+			at, err := time.Parse(time.RFC3339, since)
+			if err == nil && !at.After(known) {
+				continue
+			}
+			keys = append(keys, key)
+			if at.After(out.Until) {
+				out.Until = at
+			}
 		}
+		if len(keys) == 0 {
+			return nil
+		}
+		slices.Sort(keys)
+		return []string{pod + ": " + strings.Join(keys, ", ")}
+	}
+	for _, pod := range slices.Sorted(maps.Keys(r.Nodes)) {
+		out.Lost = append(out.Lost, tell(pod, r.Nodes[pod].Lost)...)
+		out.Other = append(out.Other, tell(pod, r.Nodes[pod].Other)...)
 	}
 	return out
 }
@@ -298,6 +331,7 @@ func (n Node) heard(poll Poll, check func(key string, changed bool) string) Node
 		_, there := out.Changed[key]
 		return there || settled[key]
 	})
+	out.Other = n.other(poll, out.Changed)
 	return out
 }
 
@@ -313,6 +347,30 @@ func (n Node) lost(poll Poll) map[string]string {
 	if n.Start != "" && n.Start != poll.Start {
 		for key := range n.Changed {
 			out[key] = stamp(poll.At)
+		}
+	}
+	return out
+}
+
+// other are the settings that were known to be changed, and are otherwise than before
+// since another container runs, until they are set again there.
+func (n Node) other(poll Poll, changed map[string]string) map[string]string {
+	out, restarted := map[string]string{}, n.Start != "" && n.Start != poll.Start
+	for _, s := range poll.Settings {
+		if _, is := changed[s.Key]; !is {
+			continue
+		}
+		since, noted := n.Other[s.Key]
+		if at, err := time.Parse(time.RFC3339, since); noted && (err != nil || poll.At.Sub(at) >= remembers) {
+			continue
+		}
+		_, before := n.Changed[s.Key]
+		switch {
+		case s.Again:
+		case noted:
+			out[s.Key] = since
+		case restarted && before && s.Other:
+			out[s.Key] = stamp(poll.At)
 		}
 	}
 	return out

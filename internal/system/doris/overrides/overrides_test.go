@@ -28,7 +28,7 @@ func said(pod, start string, minute int, settings ...string) Poll {
 
 // brief is a record in few words: what is changed and what is lost, node by node.
 func brief(r Record) string {
-	return fmt.Sprintf("%s %d; lost %s", strings.Join(r.Keys(), ","), r.Changed(), strings.Join(r.Lost(), "; "))
+	return fmt.Sprintf("%s %d; lost %s", strings.Join(r.Keys(), ","), r.Changed(), strings.Join(r.Losses(time.Time{}).Lost, "; "))
 }
 
 func TestFold(t *testing.T) {
@@ -127,6 +127,76 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// torn is a poll of one node whose file may be cut short: settings with an exclamation
+// mark came with another value than the container before had, and those with a plus were
+// given another one since.
+func torn(start string, minute int, settings ...string) Poll {
+	p := Poll{Pod: "n-0", Start: start, At: noon.Add(time.Duration(minute) * time.Minute)}
+	for _, text := range settings {
+		p.Settings = append(p.Settings, Setting{
+			Key: strings.Trim(text, "!+"), InFile: true, Changed: true, Other: strings.Contains(text, "!"), Again: strings.Contains(text, "+"),
+		})
+	}
+	return p
+}
+
+// TestValuesThatCameBackAsOthers holds when it is said that a node has another value than it
+// had of a setting that was changed in it.
+func TestValuesThatCameBackAsOthers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		polls []Poll
+		want  string
+	}{
+		"the same value":                        {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x")}},
+		"another value":                         {polls: []Poll{torn("a", 0, "x", "y"), torn("b", 1, "x!", "y")}, want: "n-0: x"},
+		"another value of two":                  {polls: []Poll{torn("a", 0, "x", "y"), torn("b", 1, "x!", "y!")}, want: "n-0: x, y"},
+		"it was not known to be changed":        {polls: []Poll{torn("a", 0, "y"), torn("b", 1, "x!", "y")}},
+		"heard first":                           {polls: []Poll{torn("b", 1, "x!")}},
+		"set again":                             {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("b", 2, "x!+")}},
+		"nobody knows any more what was before": {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("b", 2, "x")}, want: "n-0: x"},
+		"nobody knew what was before":           {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x")}},
+		"restarted once more, as it is":         {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("c", 2, "x")}, want: "n-0: x"},
+		"gone by a further restart":             {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("c", 2, "y")}},
+		"set again, and restarted with that":    {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("b", 2, "x!+"), torn("c", 3, "x")}},
+		"set before it was heard again":         {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!+")}},
+		"the next day":                          {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("b", 1500, "x!")}},
+		"and the day after, told once":          {polls: []Poll{torn("a", 0, "x"), torn("b", 1, "x!"), torn("b", 1500, "x!"), torn("b", 1501, "x!")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r Record
+			for _, poll := range test.polls {
+				r = Read(Fold(r, alone, []Poll{poll}).String())
+				if again := Fold(r, alone, []Poll{poll}); again.String() != r.String() {
+					t.Errorf("the same once more makes %s of %s", again, r)
+				}
+			}
+			if got := strings.Join(r.Losses(time.Time{}).Other, "; "); got != test.want {
+				t.Errorf("%q, want %q (%s)", got, test.want, r)
+			}
+		})
+	}
+}
+
+// TestKnownLossesAreNotTold holds that what a person knows of is left out, and what was
+// seen later is not.
+func TestKnownLossesAreNotTold(t *testing.T) {
+	t.Parallel()
+	r := Fold(Record{}, alone, []Poll{torn("a", 0, "x", "y")})
+	r = Fold(r, alone, []Poll{torn("b", 1, "x")})
+	r = Fold(r, alone, []Poll{torn("c", 5)})
+	for minute, want := range map[int]string{0: "n-0: x, y", 1: "n-0: x", 4: "n-0: x", 5: ""} {
+		losses := r.Losses(noon.Add(time.Duration(minute) * time.Minute))
+		if got := strings.Join(losses.Lost, "; "); got != want {
+			t.Errorf("known until minute %d: %q, want %q (%s)", minute, got, want, r)
+		}
+		if last := noon.Add(5 * time.Minute); want != "" && !losses.Until.Equal(last) {
+			t.Errorf("known until minute %d: the last was at %s", minute, losses.Until)
+		}
+	}
+}
+
 // alone is a component of one node.
 var alone = Component{Image: "1", Nodes: 1, Exists: func(string) bool { return true }}
 
@@ -156,7 +226,7 @@ func TestSettingsOfTheFileAreNoted(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"", "{}", `{"image":"1","nodes":{"n":{"start":"a","changed":{"x":"?"},"lost":{"y":""}}},"checks":{"x":"0"},"before":{"x":"1","y":"2"},"file":["y"]}`, "null", "[1]"} {
+	for _, text := range []string{"", "{}", `{"image":"1","nodes":{"n":{"start":"a","changed":{"x":"?"},"lost":{"y":""},"other":{"x":"?","y":"2026-05-06T12:00:00Z"}}},"checks":{"x":"0"},"before":{"x":"1","y":"2"},"file":["y"]}`, "null", "[1]"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
