@@ -1,14 +1,18 @@
 package demo_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fairlead-dev/fairlead/internal/cli"
 	"github.com/fairlead-dev/fairlead/test/demo"
 )
 
@@ -109,4 +113,57 @@ func memoryWithoutRestart(ctx context.Context, t *testing.T, d *demo.Demo) {
 		t.Errorf("Pods or containers are others (-before +after):\n%s", diff)
 	}
 	t.Logf("%v after %s", l.pods(ctx), time.Since(began).Round(time.Second))
+}
+
+// largerDisks gives the backends larger disks: the set is made again once a person has
+// approved it, the claims grow, and no Pod is another one. The cluster's own provisioner
+// plays the resizer, a test double of the driver's part: a directory has no size.
+func largerDisks(ctx context.Context, t *testing.T, d *demo.Demo) {
+	t.Helper()
+	l, began := live{T: t, Demo: d}, time.Now()
+	before := l.pods(ctx)
+	set := l.kubectl(ctx, "get", "statefulset", demo.Name+"-be", "-n", demo.Namespace, "-o", "jsonpath={.metadata.uid}")
+	rows, err := d.CountRows(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.kubectl(ctx, "patch", "dcr", demo.Name, "-n", demo.Namespace, "--type=json", "-p",
+		`[{"op":"replace","path":"/spec/beSpec/persistentVolumes/0/persistentVolumeClaimSpec/resources/requests/storage","value":"2Gi"}]`)
+	var result []struct {
+		HeldSets []struct {
+			Approve string `json:"approve"`
+		} `json:"heldSets"`
+	}
+	l.await(ctx, "larger disks are held", func() bool {
+		out, err := l.plugin(ctx, "plan", "dcr", demo.Name, "-n", demo.Namespace, "-o", "json")
+		return err == nil && json.Unmarshal([]byte(out), &result) == nil && len(result) == 1 && len(result[0].HeldSets) == 1
+	})
+	if out, err := l.plugin(ctx, "approve", "dcr", demo.Name, "--yes", "-n", demo.Namespace, result[0].HeldSets[0].Approve); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l.await(ctx, "every claim is larger, and the set makes such", func() bool {
+		sizes, err := l.Kubectl(ctx, "get", "pvc", "-n", demo.Namespace, "-l", "app.kubernetes.io/component=be", "-o", "jsonpath={.items[*].status.capacity.storage}")
+		made, _ := l.Kubectl(ctx, "get", "statefulset", demo.Name+"-be", "-n", demo.Namespace, "-o", "jsonpath={.spec.volumeClaimTemplates[0].spec.resources.requests.storage}")
+		return err == nil && made == "2Gi" && cmp.Equal(strings.Fields(sizes), []string{"2Gi", "2Gi", "2Gi"})
+	})
+	if err := d.AwaitReady(ctx, 2*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, l.pods(ctx)); diff != "" {
+		t.Errorf("Pods or containers are others (-before +after):\n%s", diff)
+	}
+	if now := l.kubectl(ctx, "get", "statefulset", demo.Name+"-be", "-n", demo.Namespace, "-o", "jsonpath={.metadata.uid}"); now == set {
+		t.Error("the set was not made again")
+	}
+	l.sameRows(ctx, rows)
+	t.Logf("larger disks after %s", time.Since(began).Round(time.Second))
+}
+
+// plugin runs the plugin, in this process.
+func (l live) plugin(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	cmd.SetArgs(append(args, "--kubeconfig", l.Cluster.Kubeconfig()))
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
 }

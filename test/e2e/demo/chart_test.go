@@ -1,7 +1,6 @@
 package demo_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/fairlead-dev/fairlead/internal/cli"
 	"github.com/fairlead-dev/fairlead/test/cluster/audit"
 	"github.com/fairlead-dev/fairlead/test/demo"
 )
@@ -110,13 +107,11 @@ func (c charted) checksum(ctx context.Context, deployment string) string {
 // plugin runs the kubectl plugin and returns its words, one space between them.
 func (c charted) plugin(ctx context.Context, args ...string) string {
 	c.Helper()
-	var out bytes.Buffer
-	cmd := cli.Command(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
-	cmd.SetArgs(append(args, "--kubeconfig", c.Cluster.Kubeconfig()))
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	out, err := c.live.plugin(ctx, args...)
+	if err != nil {
 		return err.Error()
 	}
-	return strings.Join(strings.Fields(out.String()), " ")
+	return strings.Join(strings.Fields(out), " ")
 }
 
 func (c charted) tells(ctx context.Context, verb, text string) {

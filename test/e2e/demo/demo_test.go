@@ -79,6 +79,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	t.Run("the settings are there in a StatefulSet that is made again", func(t *testing.T) { settings.goesOn(t).setAgain(ctx) })
 	t.Run("a bad image stops at one Pod, and mended it goes on by itself", func(t *testing.T) { badImageStopsAtOnePod(ctx, t, d) })
 	t.Run("more memory without a restart", func(t *testing.T) { memoryWithoutRestart(ctx, t, d) })
+	t.Run("larger disks without a restart", func(t *testing.T) { largerDisks(ctx, t, d) })
 	t.Run("backends come and go without a lost row", func(t *testing.T) { backendsComeAndGo(ctx, t, d) })
 	t.Run("observers come and go", func(t *testing.T) { observersComeAndGo(ctx, t, d) })
 	// The last one: it uninstalls the operator, and installs it anew.

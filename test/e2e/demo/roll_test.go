@@ -2,6 +2,7 @@ package demo_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,7 @@ func upgradedUnderQueries(ctx context.Context, t *testing.T, d *demo.Demo) {
 		t.Errorf("%s was the master, and the frontends went as %v", master, started)
 	}
 	t.Logf("%s was the master, and the frontends went as %v", master, started)
+	l.metadataIsThere(ctx, master)
 	l.sameRows(ctx, rows)
 }
 
@@ -99,6 +101,23 @@ func errText(err error) string {
 		return ""
 	}
 	return ": " + err.Error()
+}
+
+// metadataIsThere looks for the file that the master wrote before frontends were
+// replaced, on the volume that its next Pod has.
+func (l live) metadataIsThere(ctx context.Context, master string) {
+	l.Helper()
+	var record struct {
+		Pod  string `json:"pod"`
+		File string `json:"file"`
+	}
+	text := l.kubectl(ctx, "get", "statefulset", demo.Name+"-fe", "-n", demo.Namespace, "-o", `jsonpath={.metadata.annotations.fairlead\.dev/metadata-dump}`)
+	if err := json.Unmarshal([]byte(text), &record); err != nil || record.Pod != master {
+		l.Fatalf("%s was the master, and the record of its metadata is %q (%v)", master, text, err)
+	}
+	if out := l.kubectl(ctx, "exec", "-n", demo.Namespace, record.Pod, "-c", "fe", "--", "cat", record.File); !strings.Contains(out, "ships") {
+		l.Errorf("%s of %s does not hold the metadata: %.200s", record.File, record.Pod, out)
+	}
 }
 
 // image gives a component the new image and waits until all its Pods have it.
