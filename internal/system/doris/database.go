@@ -37,6 +37,8 @@ type DatabaseView struct {
 	// Refused is what the database said to statements that it did not carry out, by
 	// the address of the member.
 	Refused map[string]string
+	// Pods are those of the frontends that were there when it was asked.
+	Pods string
 	// At is when it was asked, and Next when it is asked again.
 	At, Next time.Time
 }

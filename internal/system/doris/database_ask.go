@@ -66,8 +66,8 @@ func (s sighting) tells(in interest) bool {
 
 // interest is what makes the database worth asking.
 type interest struct {
-	// about names the Pods that are ready.
-	about string
+	// about names the Pods that are ready, and pods those of the frontends that are there.
+	about, pods string
 	// moving tells that members come or go, health that tablets count for it.
 	moving, health bool
 	// balancing tells that it counts whether tablets are moved.
@@ -121,7 +121,7 @@ func (s *System) observeDatabase(ctx context.Context, dc *dorisv1.DorisCluster, 
 
 // interest tells what is worth knowing now.
 func (p planner) interest() interest {
-	in := interest{every: p.tuning.DatabaseInterval}
+	in := interest{every: p.tuning.DatabaseInterval, pods: p.frontendPods()}
 	var about strings.Builder
 	for _, kind := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
@@ -139,6 +139,16 @@ func (p planner) interest() interest {
 	in.about, in.health = about.String(), in.moving
 	in.balancing = p.upgrading() || len(balanceStopped(p.frontends())) > 0
 	return in
+}
+
+// frontendPods names the Pods of the frontends that are there, ready or not.
+func (p planner) frontendPods() string {
+	var out []string
+	pods := p.world.Pods[string(dorisv1.ComponentFE)]
+	for i := range pods {
+		out = append(out, pods[i].Name+" "+string(pods[i].UID))
+	}
+	return strings.Join(out, "\n")
 }
 
 // leaves tells whether members of a component leave, or are to.
@@ -207,7 +217,7 @@ func (a *asker) askDatabase(ctx context.Context, db Database, at databaseAddress
 	defer a.mu.Unlock()
 	last := a.seen[at.cluster.UID]
 	s := sighting{about: in.about, health: in.health, balancing: in.balancing, strict: in.strict, refusedAt: last.refusedAt, changed: last.changed, stale: last.changed != before, every: in.every}
-	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Brokers: answer.brokers, Health: answer.health, Balancing: moves, At: a.now()}
+	s.view = DatabaseView{Known: err == nil, Frontends: answer.frontends, Backends: answer.backends, Brokers: answer.brokers, Health: answer.health, Balancing: moves, Pods: in.pods, At: a.now()}
 	if err != nil {
 		s.view.Reason, s.view.Message = unanswered(err)
 	}

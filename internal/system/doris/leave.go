@@ -215,3 +215,26 @@ func (p planner) tell(change plan.Change, o plan.Operation, key, reason string) 
 
 // since is when a member that is to leave now began to.
 func (p planner) since() metav1.Time { return metav1.NewTime(p.now.UTC().Truncate(time.Second)) }
+
+// remade records the Pods in which frontends are that leave: one that was made again may
+// have joined anew, and what it has on its volume is to be put aside as well.
+func (s *scaling) remade() {
+	for _, l := range s.leavers {
+		if record := s.records[l.name]; l.frontend != nil && l.pod != nil && l.pod.DeletionTimestamp == nil && record.Pod != string(l.pod.UID) {
+			record.Pod = string(l.pod.UID)
+			s.records[l.name] = record
+		}
+	}
+}
+
+// recordOf is what is remembered of a member before the first statement about it.
+func (p planner) recordOf(s *scaling, l leaver) leaveRecord {
+	r := leaveRecord{Member: l.address(), Since: p.since(), How: s.policy}
+	if !l.record.Since.IsZero() {
+		r.Since = l.record.Since
+	}
+	if l.pod != nil {
+		r.Pod = string(l.pod.UID)
+	}
+	return r
+}

@@ -25,6 +25,9 @@ type leaving struct {
 	wrote map[dorisv1.ComponentType]bool
 	// settling tells that a follower goes by this plan: nobody else does.
 	settling bool
+	// remaking tells that the Pod of a frontend that joins anew goes by this plan: no
+	// other one does.
+	remaking bool
 }
 
 func newLeaving() *leaving {
@@ -203,22 +206,11 @@ func (p planner) takeOut(s *scaling) outcome {
 		p.noteScaleIn(s, meta.ReasonMembersLeaving, s.how())
 		return outcome{consented: asks}
 	}
+	s.remade()
 	if p.writes(s) {
 		return outcome{} // first the records, then the statements
 	}
 	return outcome{done: p.statements(s)}
-}
-
-// recordOf is what is remembered of a member before the first statement about it.
-func (p planner) recordOf(s *scaling, l leaver) leaveRecord {
-	r := leaveRecord{Member: l.address(), Since: p.since(), How: s.policy}
-	if !l.record.Since.IsZero() {
-		r.Since = l.record.Since
-	}
-	if l.pod != nil {
-		r.Pod = string(l.pod.UID)
-	}
-	return r
 }
 
 // writes tells whether a record is still to be written.

@@ -59,6 +59,29 @@ func (p planner) departed(s *scaling) {
 			p.ask(l, changeMember{change: client.ForceDropBackend, member: l.record.node(), drained: true}, "its Pod is gone, and it holds no tablet")
 			continue
 		}
+		if s.kind == dorisv1.ComponentFE && p.joinedAnew(s, l) {
+			continue
+		}
 		delete(s.records, name)
 	}
+}
+
+// joinedAnew tells whether a frontend whose Pod is gone is still to be taken out: it may
+// have been started again, and have joined anew, right before its Pod went. It is not
+// forgotten before the database was asked after that.
+func (p planner) joinedAnew(s *scaling, l leaver) bool {
+	switch f := l.frontend; {
+	case f == nil:
+		return p.world.Database.Pods != p.frontendPods()
+	case l.address() != l.record.Member, f.IsMaster:
+		return false // somebody else by now, or not ours to move any more: it is named
+	case f.Alive:
+		p.waits(s, meta.ReasonMembersLeaving, l.name+" joined again before its Pod went, and is taken out when it answers no more")
+	case votes(f):
+		p.leave.settling = true
+		p.ask(l, changeMember{change: client.DropFollower, member: l.record.node(), followers: int(electionNumberOf(p.dc.Spec.FeSpec))}, "joined again before its Pod went, which is gone")
+	default:
+		p.ask(l, changeMember{change: client.DropObserver, member: l.record.node()}, "joined again before its Pod went, which is gone")
+	}
+	return true
 }

@@ -22,7 +22,20 @@ func (p planner) frontendComesBack(s *scaling, l leaver) {
 	if l.pod == nil || string(l.pod.UID) != s.records[l.name].Pod || l.pod.DeletionTimestamp != nil {
 		return
 	}
+	if p.leave.remaking || ready(l.pod) && !p.othersReady(s, l) {
+		return // one at a time, as everywhere
+	}
+	p.leave.remaking = true
 	p.replaceLeaving(l, message)
+}
+
+// othersReady tells whether all other Pods of a set are there and ready.
+func (p planner) othersReady(s *scaling, l leaver) bool {
+	n, pods := 0, p.world.Pods[string(s.kind)]
+	for i := range pods {
+		n += btoi(pods[i].Name != l.name && pods[i].DeletionTimestamp == nil && ready(&pods[i]))
+	}
+	return n == int(s.has)-1
 }
 
 // replaceLeaving lets the Pod of a frontend that leaves, or has left, be made again.

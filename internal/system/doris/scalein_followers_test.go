@@ -233,6 +233,71 @@ func TestFollowersLeave(t *testing.T) {
 		w.onlyFrontends(t, fiveFrontends...)
 		w.statements(t, "DROP FOLLOWER doris-fe-4")
 	})
+	t.Run("wanted again after its Pod was replaced as that of a master: it joins anew", func(t *testing.T) {
+		w := memberCluster(t, fiveByOne)
+		w.db.frontends[4].Role = "FOLLOWER"
+		w.db.frontends[0].IsMaster, w.db.frontends[4].IsMaster = false, true
+		w.db.prefers = "doris-fe-1"
+		w.now = w.now.Add(time.Hour)
+		w.lives()
+		w.frontendsWanted(3) // which changes no template, so that nothing else replaces Pods
+		w.lives()
+		w.approveFewer()
+		for !slices.Contains(w.db.statements, "DROP FOLLOWER doris-fe-4") {
+			w.reconcile()
+			w.controllers()
+			w.kubelet()
+			w.db.goesOn()
+			w.now = w.now.Add(6 * time.Second)
+		}
+		w.frontendsWanted(5)
+		w.lives()
+		w.onlyFrontends(t, fiveFrontends...)
+	})
+	t.Run("one whose Pod is made again joins anew, is taken out again, and so is what it has on its volume", func(t *testing.T) {
+		w := memberCluster(t, fiveFollowers)
+		w.fewerFollowers(3)
+		w.lives()
+		w.approveFewer()
+		retired := func() string { return object(w, "doris-fe-bootstrap", &corev1.ConfigMap{}).Data["retired-4"] }
+		for retired() == "" {
+			w.reconcile()
+			w.db.goesOn()
+		}
+		first := retired()
+		w.lose("doris-fe-4")
+		w.controllers()
+		w.kubelet()
+		w.db.goesOn()
+		w.lives()
+		w.statements(t, "DROP FOLLOWER doris-fe-4", "DROP OBSERVER doris-fe-4", "DROP FOLLOWER doris-fe-3")
+		w.onlyFrontends(t, fiveFrontends[:3]...)
+		if got := retired(); got == first || got == "" {
+			t.Errorf("its metadata is put aside by %q, and was by %q before it joined anew", got, first)
+		}
+	})
+	for role, says := range map[string]string{"OBSERVER": "DROP OBSERVER doris-fe-4", "FOLLOWER": "DROP FOLLOWER doris-fe-4"} {
+		t.Run("one that joins anew as the set shrinks is taken out when its Pod is gone: "+role, func(t *testing.T) {
+			w := memberCluster(t, fiveFollowers)
+			w.fewerFollowers(3)
+			w.lives()
+			w.approveFewer()
+			for *w.set("doris-fe").Spec.Replicas != 3 {
+				w.reconcile()
+				w.db.goesOn()
+				w.kubelet()
+				w.now = w.now.Add(6 * time.Second)
+			}
+			w.reconcile() // nothing is known of it yet
+			w.db.frontends = append(w.db.frontends, client.Frontend{Host: hostOf("doris-fe-4"), EditLogPort: 9010, Role: role, Alive: true})
+			w.lives()
+			w.statements(t, "DROP FOLLOWER doris-fe-4", "DROP FOLLOWER doris-fe-3", says)
+			w.onlyFrontends(t, fiveFrontends[:3]...)
+			if text := w.set("doris-fe").Annotations[meta.AnnotationLeaving]; text != "" {
+				t.Errorf("still remembered is %s", text)
+			}
+		})
+	}
 }
 
 // TestFollowersLeaveWheneverItIsKilled kills the operator at every write and call, with

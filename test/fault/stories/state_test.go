@@ -117,6 +117,8 @@ var patterns = []pattern{
 	{regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`), "kube-api-access-RANDOM"},
 	{regexp.MustCompile(`\bsim-\d+\b`), "NODE"},
 	{regexp.MustCompile(`("retired-\d+": )"[0-9a-f]{12}"`), `$1"TOKEN"`},
+	{regexp.MustCompile(`("masterInstance": )"[a-z0-9-]+"`), `$1"ELECTED"`}, // by the frontends
+	{regexp.MustCompile(`(svc\.cluster\.local:)\d+`), "${1}PORT"},           // of processes that listen where there is room
 	{regexp.MustCompile(`\bzone-\d+\b`), "ZONE"},
 	{regexp.MustCompile(`\b(ErrImagePull|ImagePullBackOff)\b`), "PULL"}, // what a node said when it was looked at
 	{regexp.MustCompile(`containerd://[0-9a-f]{64}`), "CONTAINER"},
