@@ -29,3 +29,27 @@ const (
 	// ReasonMemberGone says that the data system knows a member whose Pod is gone.
 	ReasonMemberGone = "MemberGone"
 )
+
+// AnnotationEndpoints on a workload records, as JSON, to which members the operator has
+// given an address outside in the data system, or is about to, and what the data system
+// refused of it. Only what it names is changed or taken back by the operator.
+const AnnotationEndpoints = Prefix + "endpoints"
+
+// ConditionEndpointsPublished is there, and False, while members shall be known by an
+// address outside, and are not.
+const ConditionEndpointsPublished = "EndpointsPublished"
+
+// Reasons of the condition.
+const (
+	// ReasonWaitingForAddress says that a load balancer has no address yet.
+	ReasonWaitingForAddress = "WaitingForAddress"
+
+	// ReasonVersionTooOld says that the version of the data system has no such thing.
+	ReasonVersionTooOld = "VersionTooOld"
+
+	// ReasonEndpointRefused says that the data system refused the address.
+	ReasonEndpointRefused = "EndpointRefused"
+
+	// ReasonSetBySomebody says that somebody else has set another address, which stays.
+	ReasonSetBySomebody = "SetBySomebody"
+)

@@ -47,6 +47,15 @@ type BeSpec struct {
 	// +optional
 	ScaleInPolicy ScaleInPolicy `json:"scaleInPolicy,omitempty"`
 
+	// StreamLoadEndpoint says where a frontend sends a stream load on: Backend leaves
+	// it at what the database knows, which is addresses inside the cluster;
+	// LoadBalancer has the operator tell the database, as public_endpoint of each
+	// member, the address of the Service of type LoadBalancer as well, for loads
+	// that ask for it. Doris 3.1 and newer. Default: Backend.
+	// +kubebuilder:validation:Enum=Backend;LoadBalancer
+	// +optional
+	StreamLoadEndpoint StreamLoadEndpoint `json:"streamLoadEndpoint,omitempty"`
+
 	BaseSpec `json:",inline"`
 }
 
@@ -75,6 +84,15 @@ type CnSpec struct {
 	// +kubebuilder:validation:Enum=Decommission;Drop
 	// +optional
 	ScaleInPolicy ScaleInPolicy `json:"scaleInPolicy,omitempty"`
+
+	// StreamLoadEndpoint says where a frontend sends a stream load on: Backend leaves
+	// it at what the database knows, which is addresses inside the cluster;
+	// LoadBalancer has the operator tell the database, as public_endpoint of each
+	// member, the address of the Service of type LoadBalancer as well, for loads
+	// that ask for it. Doris 3.1 and newer. Default: Backend.
+	// +kubebuilder:validation:Enum=Backend;LoadBalancer
+	// +optional
+	StreamLoadEndpoint StreamLoadEndpoint `json:"streamLoadEndpoint,omitempty"`
 
 	BaseSpec `json:",inline"`
 }

@@ -212,6 +212,15 @@ const (
 	ScaleInDrop         ScaleInPolicy = "Drop"
 )
 
+// StreamLoadEndpoint says by which addresses backends get stream loads.
+type StreamLoadEndpoint string
+
+// The endpoints.
+const (
+	EndpointBackend      StreamLoadEndpoint = "Backend"
+	EndpointLoadBalancer StreamLoadEndpoint = "LoadBalancer"
+)
+
 // ComponentCondition says in one word how a component is.
 type ComponentCondition struct {
 	// SubResourceName is the name of the StatefulSet.

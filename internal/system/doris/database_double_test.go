@@ -43,6 +43,9 @@ type databaseDouble struct {
 	// prefers names the Pod that is elected where it answers.
 	prefers string
 	pending map[string]bool // Pods that do not register themselves
+	// noTags is what is answered to a statement about tags; between comes before it.
+	noTags  string
+	between func(*client.Backend)
 	rollDouble
 }
 
@@ -100,7 +103,10 @@ func (d *databaseDouble) registers(pod string) {
 		return
 	}
 	d.nextID++
-	d.backends = append(d.backends, client.Backend{ID: d.nextID, Host: host, HeartbeatPort: 9050, Alive: true, TabletNum: new(int64(12))})
+	d.backends = append(d.backends, client.Backend{
+		ID: d.nextID, Host: host, HeartbeatPort: 9050, HTTPPort: 8040, Alive: true, TabletNum: new(int64(12)),
+		Tag: client.BackendTag{Location: "default", All: map[string]string{"location": "default"}},
+	})
 }
 
 // drains moves a few tablets of those that are decommissioned.

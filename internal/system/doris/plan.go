@@ -61,6 +61,7 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	p.removed()
 	p.brokersGone()
 	p.register()
+	p.endpoints()
 	if err := p.rollThenWait(); err != nil {
 		return plan.Plan{}, err
 	}

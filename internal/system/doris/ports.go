@@ -119,10 +119,13 @@ func (c FrontendConfig) Ports() []Port {
 	return withArrow(ports, c.Arrow)
 }
 
+// portWeb is the name of the port of backends that takes stream loads.
+const portWeb = "webserver-port"
+
 // Ports returns the ports of a backend in the order of its Services.
 func (c BackendConfig) Ports() []Port {
 	ports := []Port{
-		{"be-port", c.Backend}, {"webserver-port", c.Web}, {"heartbeat-port", c.Heartbeat}, {"brpc-port", c.BRPC},
+		{"be-port", c.Backend}, {portWeb, c.Web}, {"heartbeat-port", c.Heartbeat}, {"brpc-port", c.BRPC},
 	}
 	return withArrow(ports, c.Arrow)
 }

@@ -22,12 +22,12 @@ import (
 // more is repeated by adding it here.
 var remembered = []string{
 	meta.AnnotationAccepted, meta.AnnotationLastGood, meta.AnnotationFailed, meta.AnnotationConsents, meta.AnnotationTemplate,
-	meta.AnnotationRolling, meta.AnnotationBalanceStopped, meta.AnnotationMetadataDump,
+	meta.AnnotationRolling, meta.AnnotationBalanceStopped, meta.AnnotationMetadataDump, meta.AnnotationEndpoints,
 }
 
 // patched are those of them that are written by themselves, beside what is applied: an
 // apply says them only in a set that was made with them, or they would go with it.
-var patched = []string{meta.AnnotationRolling, meta.AnnotationBalanceStopped, meta.AnnotationMetadataDump}
+var patched = []string{meta.AnnotationRolling, meta.AnnotationBalanceStopped, meta.AnnotationMetadataDump, meta.AnnotationEndpoints}
 
 // carry keeps what a set was made with until it is patched away.
 func (p planner) carry(target *appsv1.StatefulSet) {

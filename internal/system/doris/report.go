@@ -320,6 +320,7 @@ func extraConditions(dc *dorisv1.DorisCluster, w World, p plan.Plan, now time.Ti
 	syncCondition(dc, w, extra)
 	nodeCondition(w, extra)
 	planner{dc: dc, world: w, now: now}.membersCondition(extra)
+	planner{dc: dc, world: w, now: now, leave: newLeaving()}.endpointsCondition(extra)
 	planner{dc: dc, world: w}.keptCondition(extra)
 	planner{dc: dc, world: w, now: now}.lostCondition(extra)
 	return extra

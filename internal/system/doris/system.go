@@ -133,6 +133,8 @@ func (s *System) Execute(ctx context.Context, _ World, op plan.Operation) error 
 			return s.asker.changes(ctx, o)
 		case routeBackend:
 			return s.asker.routes(ctx, o)
+		case setTags:
+			return s.asker.tags(ctx, o)
 		case setBalance:
 			return s.asker.balances(ctx, o)
 		case dumpMetadata:

@@ -32,7 +32,12 @@ func tagOf(image string) string {
 
 // versionOf reads the version in the tag of an image, such as fe-3.0.5 or 2.1.7-rc01.
 func versionOf(image string) (version, bool) {
-	found := versionInTag.FindStringSubmatch(tagOf(image))
+	return versionIn(tagOf(image))
+}
+
+// versionIn reads the version in a text, such as the one that a node says of itself.
+func versionIn(text string) (version, bool) {
+	found := versionInTag.FindStringSubmatch(text)
 	if found == nil {
 		return version{}, false
 	}

@@ -56,6 +56,11 @@ func everythingHasEffect(dc *dorisv1.DorisCluster) []plan.Finding {
 			findings = append(findings, idle(c.field+".autoResolveLimitCPU", fmt.Sprintf("there is no CPU limit to tell the %s: set %s.limits.cpu", pluralOf(c.kind), c.field)))
 		}
 	}
+	for _, kind := range backendKinds {
+		if spec := specOf(dc, kind); endpointOf(dc, kind) == dorisv1.EndpointLoadBalancer && serviceOf(spec).Type != corev1.ServiceTypeLoadBalancer {
+			findings = append(findings, idle(fieldOf(kind)+".streamLoadEndpoint", fmt.Sprintf("a Service of type %s has no load balancer: set %s.service.type to LoadBalancer, or leave the field out", serviceOf(spec).Type, fieldOf(kind))))
+		}
+	}
 	if broker := dc.Spec.BrokerSpec; broker != nil && broker.Service != nil {
 		findings = append(findings, idle("spec.brokerSpec.service", "brokers have no Service for clients, since only members of the cluster talk to them: leave it out"))
 	}

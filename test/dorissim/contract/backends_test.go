@@ -199,6 +199,58 @@ func TestDisabledQueriesGoElsewhere(t *testing.T) {
 	rows(t, c.FEs[0], read)
 }
 
+func TestTagsAreReplacedByThoseThatAreSaid(t *testing.T) {
+	modify := func(c *local.Cluster, tags string) error {
+		return tryExec(c.FEs[0], fmt.Sprintf(`ALTER SYSTEM MODIFY BACKEND %q SET (%s)`, c.BEs[0].Addr(), tags))
+	}
+	refused := func(t *testing.T, c *local.Cluster, tags, says string) {
+		t.Helper()
+		if err := modify(c, tags); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s answers %v, want %q", tags, err, says)
+		}
+	}
+	have := func(t *testing.T, c *local.Cluster, want string) {
+		t.Helper()
+		if got := backend(t, c.FEs[0], c.BEs[0])["Tag"]; got != want {
+			t.Errorf("Tag is %s, want %s", got, want)
+		}
+	}
+	t.Run("a version that knows endpoints", func(t *testing.T) {
+		c := startAt(t, "3.1.0")
+		for _, err := range []error{
+			modify(c, `"tag.location" = "default", "tag.public_endpoint" = "11.10.20.12:8010", "tag.private_endpoint" = "10.10.10.9:8020"`),
+			modify(c, `"disable_query" = "false"`), // which is no tag
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		have(t, c, `{"location":"default","private_endpoint":"10.10.10.9:8020","public_endpoint":"11.10.20.12:8010"}`)
+		refused(t, c, `"tag.public_endpoint" = "11.10.20.12:8010"`, "must have location type tag")
+		refused(t, c, `"tag.location" = "default", "tag.shelf" = "three"`, "Not support multi tags")
+		if err := modify(c, `"tag.location" = "rack_b"`); err != nil {
+			t.Fatal(err)
+		}
+		have(t, c, `{"location":"rack_b"}`)
+	})
+	t.Run("an older one", func(t *testing.T) {
+		c := startAt(t, "2.1.8")
+		refused(t, c, `"tag.location" = "default", "tag.public_endpoint" = "11.10.20.12:8010"`, "Invalid tag format")
+		refused(t, c, `"tag.location" = "default", "tag.shelf" = "three"`, "Not support multi tags")
+		have(t, c, `{"location":"default"}`)
+	})
+}
+
+// startAt starts a cluster of one frontend and one backend of a version.
+func startAt(t *testing.T, version string) *local.Cluster {
+	t.Helper()
+	c := newCluster(t)
+	c.Version = version
+	addFE(t, c, "FOLLOWER")
+	addBE(t, c)
+	return c
+}
+
 func TestBackendSettingsArePersistedByReplacingTheFile(t *testing.T) {
 	c := newCluster(t)
 	custom := t.TempDir()

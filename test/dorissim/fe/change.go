@@ -43,6 +43,9 @@ func (s *session) alterSystem(st sqlparse.AlterSystem) (*answer, error) {
 		return nil, err
 	}
 	known := s.node.frontendStatus() // not from within the change, which holds a lock
+	if err := s.checkTags(&st); err != nil {
+		return nil, err
+	}
 	return s.propose(func(state *meta.State) error {
 		for _, addr := range st.Addrs {
 			if st.Op == sqlparse.DropFollower {
@@ -56,6 +59,20 @@ func (s *session) alterSystem(st sqlparse.AlterSystem) (*answer, error) {
 		}
 		return nil
 	})
+}
+
+// endpointsSince is the version from which a frontend knows the tags of endpoints.
+const endpointsSince = "3.1.0"
+
+// checkTags tells what is wrong with the tags in a statement. A backend that is added
+// gets the location by itself.
+func (s *session) checkTags(st *sqlparse.AlterSystem) error {
+	rules := meta.TagRules{Endpoints: AtLeast(s.node.opt.Version, endpointsSince), Multi: s.node.value("enable_multi_tags") == "true"}
+	tags := meta.TagsIn(st.Properties)
+	if tags != nil && tags["location"] == "" && st.Op == sqlparse.AddBackend && rules.Endpoints {
+		tags["location"], st.Properties["tag.location"] = "default", "default"
+	}
+	return rules.Check(tags)
 }
 
 func (s *session) alterNode(state *meta.State, st sqlparse.AlterSystem, addr string) error {

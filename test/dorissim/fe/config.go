@@ -22,6 +22,7 @@ var settings = map[string]setting{
 	"custom_config_dir":                             {"${DORIS_HOME}/conf", "String", false, false},
 	"edit_log_port":                                 {"9010", "int", false, false},
 	"enable_fqdn_mode":                              {"false", "boolean", false, true},
+	"enable_multi_tags":                             {"false", "boolean", false, true},
 	"experimental_enable_workload_group":            {"true", "boolean", true, false},
 	"http_port":                                     {"8030", "int", false, false},
 	"initial_root_password":                         {"", "String", false, false},

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -112,11 +113,72 @@ func (s *State) Decommission(addr string, on bool) error {
 	return nil
 }
 
-// ModifyBackend sets properties of a backend.
+// Errors of the tags of a backend.
+//
+//nolint:staticcheck,revive // the text is the server's
+var (
+	errNoLocation = errors.New("Backend must have location type tag. Eg: 'tag.location' = 'xxx'.")
+	errMultiTags  = errors.New("Not support multi tags for Backend now. You can set 'enable_multi_tags=true' in fe.conf to enable this feature.")
+)
+
+// tagText is what a tag and its value look like.
+var tagText = regexp.MustCompile(`^[a-z][a-z0-9_]{0,32}$`)
+
+// TagRules say which tags a frontend takes.
+type TagRules struct {
+	// Endpoints tells that it knows the tags of endpoints: their values are no names,
+	// and they do not count as further tags.
+	Endpoints bool
+	// Multi lets a backend have several tags.
+	Multi bool
+}
+
+// Check tells what is wrong with tags that a backend shall have, all of them.
+func (r TagRules) Check(tags map[string]string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	counted := 0
+	for k, v := range tags {
+		if r.Endpoints && (k == "public_endpoint" || k == "private_endpoint") {
+			continue
+		}
+		counted++
+		if !tagText.MatchString(k) || !tagText.MatchString(v) {
+			return fmt.Errorf("Invalid tag format: %s:%s", k, v) //nolint:staticcheck // the text is the server's
+		}
+	}
+	switch {
+	case tags["location"] == "":
+		return errNoLocation
+	case counted > 1 && !r.Multi:
+		return errMultiTags
+	}
+	return nil
+}
+
+// TagsIn are the tags among properties, nil where there are none.
+func TagsIn(properties map[string]string) map[string]string {
+	var tags map[string]string
+	for k, v := range properties {
+		if name, is := strings.CutPrefix(k, "tag."); is {
+			if tags == nil {
+				tags = map[string]string{}
+			}
+			tags[name] = strings.ReplaceAll(v, " ", "")
+		}
+	}
+	return tags
+}
+
+// ModifyBackend sets properties of a backend. Tags take the place of all that it had.
 func (s *State) ModifyBackend(addr string, properties map[string]string) error {
 	b := s.Backend(addr)
 	if b == nil {
 		return fmt.Errorf("backend does not exists[%s]", addr)
+	}
+	if tags := TagsIn(properties); tags != nil {
+		b.Tags = tags
 	}
 	for k, v := range properties {
 		switch {
@@ -125,10 +187,6 @@ func (s *State) ModifyBackend(addr string, properties map[string]string) error {
 		case k == "disable_load":
 			b.LoadDisabled = strings.EqualFold(v, "true")
 		case strings.HasPrefix(k, "tag."):
-			if b.Tags == nil {
-				b.Tags = map[string]string{}
-			}
-			b.Tags[strings.TrimPrefix(k, "tag.")] = v
 		default:
 			return fmt.Errorf("unknown properties setting for key [%s]", k)
 		}

@@ -219,7 +219,7 @@ func spoilt(story tale, text string) tale {
 
 // memberTales are the stories in which members come and go.
 func memberTales() []tale {
-	return []tale{membersScaleOut, scaleIn, scaleInCancelled, observersLeave, followersLeave, followerRegistersAnew, removed, passwordRotated, deletedInScaleIn}
+	return []tale{membersScaleOut, scaleIn, scaleInCancelled, observersLeave, followersLeave, followerRegistersAnew, removed, passwordRotated, deletedInScaleIn, endpointsGiven, endpointsTakenBack}
 }
 
 // TestMembersKilled kills the operator around writes of stories in which members come

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -72,6 +73,25 @@ func TestMembers(t *testing.T) {
 		}
 		wantKind(t, doris.Route(ctx, at, Node{Host: "nobody", Port: 9050}, Routing{DisableQuery: new(true)}), ErrRefused)
 		wantKind(t, doris.Route(ctx, at, Node{Host: `a" SET`, Port: 9050}, Routing{DisableQuery: new(true)}), ErrInput)
+	})
+	t.Run("tags take the place of those that were there", func(t *testing.T) {
+		tags := map[string]string{"location": "default", TagPublicEndpoint: "lb.example.org:8040", TagPrivateEndpoint: "10.0.0.1:8040"}
+		must(t, doris.SetTags(ctx, at, member(c.BEs[1]), tags))
+		if got := row(c.BEs[1]).Tag; !maps.Equal(got.All, tags) || got.Location != "default" {
+			t.Errorf("the tags are %+v", got)
+		}
+		delete(tags, TagPublicEndpoint)
+		must(t, doris.SetTags(ctx, at, member(c.BEs[1]), tags))
+		if got := row(c.BEs[1]).Tag; !maps.Equal(got.All, tags) {
+			t.Errorf("the tags are %+v", got)
+		}
+		tags["shelf"] = `a" , "disable_query" = "true`
+		wantKind(t, doris.SetTags(ctx, at, member(c.BEs[1]), tags), ErrRefused)
+		if row(c.BEs[1]).State.QueryDisabled {
+			t.Error("a value became a property")
+		}
+		wantKind(t, doris.SetTags(ctx, at, member(c.BEs[1]), map[string]string{TagPublicEndpoint: "a:1"}), ErrInput)
+		wantKind(t, doris.SetTags(ctx, at, Node{Host: `a" SET`, Port: 9050}, tags), ErrInput)
 	})
 	t.Run("the answer gets lost and it is done all the same", func(t *testing.T) {
 		must(t, c.FEs[0].Faults.Parse("lose-answer"))

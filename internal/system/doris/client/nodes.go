@@ -74,7 +74,15 @@ type BackendTag struct {
 	ComputeGroupID     string `json:"compute_group_id"`
 	ComputeGroupName   string `json:"compute_group_name"`
 	ComputeGroupStatus string `json:"compute_group_status"`
+	// All are the tags as they are, but for those without a value.
+	All map[string]string `json:"-"`
 }
+
+// The tags by which a stream load is sent to another address than the backend's own.
+const (
+	TagPublicEndpoint  = "public_endpoint"
+	TagPrivateEndpoint = "private_endpoint"
+)
 
 // BackendState is what the column Status tells.
 type BackendState struct {
@@ -172,6 +180,14 @@ func tag(s string) BackendTag {
 	out.Location, out.CloudUniqueID = fields.text("location"), fields.text("cloud_unique_id")
 	out.ComputeGroupID, out.ComputeGroupName = fields.text("compute_group_id"), fields.text("compute_group_name")
 	out.ComputeGroupStatus = fields.text("compute_group_status")
+	for key := range fields {
+		if value := fields.text(key); value != "" {
+			if out.All == nil {
+				out.All = map[string]string{}
+			}
+			out.All[key] = value
+		}
+	}
 	return out
 }
 
