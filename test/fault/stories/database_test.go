@@ -58,7 +58,7 @@ func asService() http.RoundTripper {
 
 func openDatabase(ctx context.Context, c client.Client, namespace, dir string) (*database, error) {
 	d := &database{
-		cluster: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: local.FastPace, Log: slog.New(slog.DiscardHandler), Transport: asService()},
+		cluster: &local.Cluster{Dir: dir, Version: "4.1.3", Pace: calmPace(), Log: slog.New(slog.DiscardHandler), Transport: asService()},
 		client:  c, namespace: namespace, done: make(chan struct{}), backends: map[string]*local.BE{},
 		observers: map[string]bool{}, followers: map[string]*follower{}, brokers: map[string]bool{},
 	}

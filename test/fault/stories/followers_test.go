@@ -17,6 +17,7 @@ import (
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
+	"github.com/fairlead-dev/fairlead/test/dorissim/fe"
 	"github.com/fairlead-dev/fairlead/test/dorissim/local"
 )
 
@@ -49,10 +50,28 @@ func (s *scene) unelected(ctx context.Context, n int) string {
 	if err != nil {
 		return err.Error()
 	}
-	if now := dc.Status.FeStatus; now == nil || len(now.FollowerInstances) != n {
+	now := dc.Status.FeStatus
+	if now == nil || len(now.FollowerInstances) != n {
 		return fmt.Sprintf("of %d frontends are seen to vote: %+v", n, now)
 	}
+	if master, err := s.db.master(ctx); err != nil || master != now.MasterInstance {
+		return fmt.Sprintf("%q is master, %v, and %q is seen as that", master, err, now.MasterInstance)
+	}
 	return ""
+}
+
+// master is the Pod of the frontend that is master.
+func (d *database) master(ctx context.Context) (string, error) {
+	hosts, err := d.column(ctx, "SHOW FRONTENDS", "Host")
+	if err != nil {
+		return "", err
+	}
+	is, err := d.column(ctx, "SHOW FRONTENDS", "IsMaster")
+	if i := slices.Index(is, "true"); err == nil && i >= 0 && i < len(hosts) {
+		pod, _, _ := strings.Cut(hosts[i], ".")
+		return pod, nil
+	}
+	return "", err
 }
 
 // electing says what is missing until n frontends are left that elect the master, and
@@ -122,7 +141,15 @@ type follower struct {
 }
 
 // absence is how long a frontend that ended stays away.
-const absence = 4 * time.Second
+const absence = 6 * time.Second
+
+// calmPace has frontends elect another master when the one that they have is gone, and
+// not because the machine has much to do: which one it is would be news at any time.
+func calmPace() fe.Pace {
+	pace := local.FastPace
+	pace.Quorum.ElectionMin, pace.Quorum.ElectionMax = 2500*time.Millisecond, 5*time.Second
+	return pace
+}
 
 // ends stops the process, as the end of its Pod does.
 func (f *follower) ends() {
