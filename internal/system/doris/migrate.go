@@ -186,13 +186,29 @@ func (c MigrationComponent) atRest(field string) []plan.Finding {
 // claimsStay refuses components whose claims go with their members: one that came back
 // would look for its copy on a new claim.
 func (c MigrationComponent) claimsStay(dc *dorisv1.DorisCluster) []plan.Finding {
-	asked := specOf(dc, c.Kind).ClaimRetention
-	if asked == nil || asked.WhenScaledIn != dorisv1.RetentionDelete {
+	if !claimsGo(dc, c.Kind) {
 		return nil
 	}
 	return []plan.Finding{{
 		Severity: plan.Refusal, Field: fieldOf(c.Kind) + ".claimRetention.whenScaledIn", Reason: runtimeconfig.ReasonStorageUnavailable,
 		Message: "claims of members that are scaled in are deleted, with what is copied to them, and such a member could not start when it comes back: set it to Retain, and leave it so",
+	}}
+}
+
+// claimsGo tells whether the claims of a component go with members that are scaled in.
+func claimsGo(dc *dorisv1.DorisCluster, kind dorisv1.ComponentType) bool {
+	asked := specOf(dc, kind).ClaimRetention
+	return asked != nil && asked.WhenScaledIn == dorisv1.RetentionDelete
+}
+
+// copiesStay refuses that claims go with members that look for a copy on them.
+func (p planner) copiesStay(kind dorisv1.ComponentType, record *runtimeconfig.Record) []plan.Finding {
+	if record == nil || record.Migrated == "" || !claimsGo(p.dc, kind) {
+		return nil
+	}
+	return []plan.Finding{{
+		Severity: plan.Refusal, Field: fieldOf(kind) + ".claimRetention.whenScaledIn", Reason: runtimeconfig.ReasonStorageChanged,
+		Message: "members that were there when the settings were migrated look for their copy on their claim, and would not start when they come back on a new one: set it to Retain, and delete by hand the claim of a member that will not come back",
 	}}
 }
 

@@ -95,6 +95,27 @@ func TestMigration(t *testing.T) {
 	}
 }
 
+// TestClaimsOfMigratedMembersStay holds that nothing is done while the claims of members
+// that look for their copies would go with them, and that it goes on when that is taken back.
+func TestClaimsOfMigratedMembersStay(t *testing.T) {
+	t.Parallel()
+	w := ran["made before settings were kept"](t)
+	w.approves(w.approvalNow())
+	w.settle()
+	w.dc.Spec.BeSpec.ClaimRetention = &dorisv1.ClaimRetention{WhenScaledIn: dorisv1.RetentionDelete}
+	p := w.settle()
+	if got := p.Refused(); len(got) != 1 || got[0].Field != "spec.beSpec.claimRetention.whenScaledIn" || got[0].Reason != runtimeconfig.ReasonStorageChanged {
+		t.Fatalf("refused: %v", got)
+	}
+	if got := w.set("doris-be").Spec.PersistentVolumeClaimRetentionPolicy; got != nil && got.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		t.Error("the claims go")
+	}
+	w.dc.Spec.BeSpec.ClaimRetention = &dorisv1.ClaimRetention{WhenRemoved: dorisv1.RetentionDelete}
+	if p := w.settle(); len(p.Refused()) > 0 {
+		t.Errorf("refused: %v", p.Refused())
+	}
+}
+
 // keepsCopies holds that all settings are kept, and that the members that were there must
 // find their copies.
 func (w *world) keepsCopies() {

@@ -72,7 +72,7 @@ func (p planner) runtimes(objects Objects, contents map[dorisv1.ComponentType]co
 		c := p.runtimeOf(built, had[kind], contents[kind])
 		c.Migrated, c.Copied = approved.Migrated(c.Kind), approved.Components[c.Kind]
 		record, findings := ruling.Policy.Decide(c)
-		said = append(said, findings...)
+		said = slices.Concat(said, findings, p.copiesStay(kind, record))
 		if record != nil {
 			out[kind] = record
 		}

@@ -1,6 +1,7 @@
 package runtimeconfig
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -150,6 +151,14 @@ func TestScript(t *testing.T) {
 		"the setting is there already, twice: the last counts, which is ours": {
 			files: map[string]string{inSource + "/be.conf": "custom_config_dir = /a\nCUSTOM_CONFIG_DIR=/b\n"},
 			want:  map[string]string{inBase + "/be.conf": "custom_config_dir = /a\nCUSTOM_CONFIG_DIR=/b\n" + tail},
+		},
+		"a key more than once: as it is, and the last counts": {
+			files: map[string]string{inSource + "/be.conf": "a = 1\na=2\nA = 3\n"},
+			want:  map[string]string{inBase + "/be.conf": "a = 1\na=2\nA = 3\n" + tail},
+		},
+		"settings to begin with, with quotes, continuations, CRLF and a key twice: as they are": {
+			files: map[string]string{inImage + "/be.conf": "", inSource + "/be_custom.conf": "x = \"a \\\n  b\"\r\ny='%d'\nx = 2\\\\"},
+			want:  map[string]string{customFile: "x = \"a \\\n  b\"\r\ny='%d'\nx = 2\\\\\n"},
 		},
 		"an empty file: only the setting": {
 			files: map[string]string{inSource + "/be.conf": ""},
@@ -426,6 +435,40 @@ func TestScriptAsAnotherUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestScriptOnAReadOnlyRoot runs where nothing can be written but the volume, the prepared
+// directory and the termination log, as with readOnlyRootFilesystem.
+func TestScriptOnAReadOnlyRoot(t *testing.T) {
+	t.Parallel()
+	const readOnly = `
+set -e
+mount --make-rprivate /
+for dir in "$RUNTIME_ROOT"/etc/fairlead/runtime-config/{volume,base} "$RUNTIME_ROOT/dev"; do mount --bind "$dir" "$dir"; done
+mounts=$(cut -d" " -f2 /proc/self/mounts)
+for m in $mounts; do
+  case $m in "$RUNTIME_ROOT"/*) ;; *) mount -o remount,bind,ro "$m" 2>/dev/null || : ;; esac
+done
+! : 2>/dev/null >"$RUNTIME_ROOT/x" || exit 77
+! : 2>/dev/null >/tmp/fairlead-x || exit 77
+cd /
+exec "$RUNTIME_ROOT/bin/bash" -c "$0"`
+	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
+		t.Skip("only root can have mounts of its own, and not everywhere")
+	}
+	root := prepared(t, map[string]string{inImage + "/be.conf": "image\n", inSource + "/be_custom.conf": "x = 1\n", inSource + "/key": "k"})
+	for range 2 {
+		cmd := exec.Command("unshare", "--mount", "bash", "-c", readOnly, script)
+		cmd.Env = append(environment(root), "PATH="+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if exited, is := errors.AsType[*exec.ExitError](err); is && exited.ExitCode() == 77 {
+			t.Skipf("no file system can be made read-only here: %v %s", err, out)
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	expectFiles(t, root, map[string]string{customFile: "x = 1\n", inBase + "/key": "k", inBase + "/be.conf": "image\n" + tail})
 }
 
 // reachable skips the test where another user cannot get to a directory: TMPDIR is
