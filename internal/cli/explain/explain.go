@@ -1,5 +1,6 @@
 // Package explain is the verb `kubectl fairlead explain`: where the settings of a
-// resource come from. It writes nothing, and prints no value.
+// resource come from. It writes nothing, and prints a value only when it is asked to ask
+// the nodes for it.
 package explain
 
 import (
@@ -25,6 +26,7 @@ type options struct {
 	genericiooptions.IOStreams
 	flags  *genericclioptions.ConfigFlags
 	output string
+	values valueFlags
 	now    func() time.Time
 }
 
@@ -36,16 +38,25 @@ func Command(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Short: "Say where settings come from",
 		Long: `Say of each setting of a DorisCluster that does not come from the image where its
 value comes from: a ConfigMap, the operator, or a change in a running node, with the
-node and since when that is known. No value is printed. What was changed in running
-nodes is what the operator saw last: it asks about once a minute. Nothing is written.
+node and since when that is known. What was changed in running nodes is what the
+operator saw last: it asks about once a minute. Nothing is written.
+
+No value is printed, but with --values those that are in force, as each node says now. The
+nodes are asked through the API server, as kubectl port-forward does; the account needs the
+right to create pods/portforward. Values that may be credentials are hidden. Frontends want
+an account of the database: --user, with --password-stdin, or else root without a password.
+Secrets are read with --read-secrets alone: that of spec.authSecret, and those with the
+certificates of a cluster that speaks TLS.
 
 ` + exit.Help,
 		Example: `  kubectl fairlead explain dcr doris
-  kubectl fairlead explain dcr/doris qe_slow_log_ms`,
+  kubectl fairlead explain dcr/doris qe_slow_log_ms
+  kubectl fairlead explain dcr doris streaming_load_max_mb --values`,
 		ValidArgsFunction: kube.CompleteOne(flags, nil),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cliplan.OutputFlag(cmd, &o.output)
+	o.values.add(cmd)
 	return cmd
 }
 
@@ -58,6 +69,9 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("one KEY, and not %d", len(rest))
 	}
 	if err := cliplan.CheckOutput(o.output); err != nil {
+		return err
+	}
+	if err := o.values.check(); err != nil {
 		return err
 	}
 	key := ""
@@ -76,7 +90,13 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(screen.New(o.Out, os.Getenv), view{doris.ExplainSettings(dc, subject.World, key), doris.Unheard(dc, subject.World), key})
+	v := view{settings: doris.ExplainSettings(dc, subject.World, key), unheard: doris.Unheard(dc, subject.World), key: key}
+	if o.values.show {
+		if v.nodes, err = o.ask(ctx, s, subject, v); err != nil {
+			return err
+		}
+	}
+	return o.print(screen.New(o.Out, os.Getenv), v)
 }
 
 // view is what is printed.
@@ -86,18 +106,25 @@ type view struct {
 	unheard []dorisv1.ComponentType
 	// key is the setting that was asked for; empty for all.
 	key string
+	// nodes are what the nodes say, where they were asked.
+	nodes []doris.Answer
 }
 
 func (o *options) print(out screen.Screen, v view) error {
 	if v.settings == nil {
 		v.settings = []doris.Explained{} // programs read a list
 	}
-	if done, err := cliplan.Encode(o.Out, o.output, v.settings); done || err != nil {
+	var encoded any = v.settings
+	if v.nodes != nil {
+		encoded = withValues{v.settings, v.nodes}
+	}
+	if done, err := cliplan.Encode(o.Out, o.output, encoded); done || err != nil {
 		return err
 	}
 	switch {
 	case len(v.settings) > 0:
 		out.Print(table(v.settings))
+	case v.key != "" && v.nobodyHas():
 	case v.key != "":
 		out.Linef("%s is as the image has it.", v.key)
 	default:
@@ -106,6 +133,7 @@ func (o *options) print(out screen.Screen, v view) error {
 	for _, kind := range v.unheard {
 		out.Linef("What was changed in running nodes of %s is not known: the operator has not heard them yet.", kind)
 	}
+	o.printValues(out, v)
 	return nil
 }
 

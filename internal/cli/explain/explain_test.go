@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestSettingsAreExplained(t *testing.T) {
 		t.Run(tc.golden, func(t *testing.T) {
 			out := &bytes.Buffer{}
 			o := &options{IOStreams: genericiooptions.IOStreams{Out: out}, output: tc.output}
-			if err := o.print(screen.New(out, func(string) string { return "" }), view{doris.ExplainSettings(dc, w, tc.key), doris.Unheard(dc, w), tc.key}); err != nil {
+			if err := o.print(screen.New(out, func(string) string { return "" }), view{settings: doris.ExplainSettings(dc, w, tc.key), unheard: doris.Unheard(dc, w), key: tc.key}); err != nil {
 				t.Fatal(err)
 			}
 			for _, value := range []string{"5000", "917331", "10240", "64\n"} {
@@ -80,19 +81,98 @@ func TestSettingsAreExplained(t *testing.T) {
 					t.Errorf("a value is printed: %q", value)
 				}
 			}
-			path := "testdata/" + tc.golden
-			if *update {
-				if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
+			golden(t, tc.golden, out.Bytes())
+		})
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestValuesOfNodes holds what is printed of the values that nodes said.
+func TestValuesOfNodes(t *testing.T) {
+	dc, w := recorded()
+	said := []doris.Answer{
+		{Component: "fe", Pod: "doris-fe-0", Values: []doris.Value{}},
+		{Component: "be", Pod: "doris-be-2", Values: []doris.Value{
+			{Key: "streaming_load_max_mb", Value: "5000", Mutable: true}, {Key: "sys_log_dir", Value: strings.Repeat("/größe", 30)}, {Key: "s3_secret", Hidden: true}, {Key: "tag", Value: ""},
+		}},
+		{Component: "be", Pod: "doris-be-10", Silent: "connection refused\nby nobody", Values: []doris.Value{}},
+	}
+	silent := []doris.Answer{{Component: "be", Pod: "doris-be-2", Silent: "its container does not run", Values: []doris.Value{}}}
+	for _, tc := range []struct {
+		golden, key, output string
+		nodes               []doris.Answer
+	}{
+		{"values.txt", "", "", said},
+		{"values-wide.txt", "", "wide", said},
+		{"values.json", "streaming_load_max_mb", "json", said},
+		{"values-unknown.txt", "no_such_key", "", said[:1]},
+		{"values-silent.txt", "streaming_load_max_mb", "", silent},
+		{"values-none.txt", "", "", []doris.Answer{}},
+	} {
+		t.Run(tc.golden, func(t *testing.T) {
+			out := &bytes.Buffer{}
+			o := &options{IOStreams: genericiooptions.IOStreams{Out: out}, output: tc.output}
+			v := view{settings: doris.ExplainSettings(dc, w, tc.key), unheard: doris.Unheard(dc, w), key: tc.key, nodes: tc.nodes}
+			if err := o.print(screen.New(out, func(string) string { return "" }), v); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			golden(t, tc.golden, out.Bytes())
 		})
+	}
+}
+
+func TestWhichValuesAreWanted(t *testing.T) {
+	t.Parallel()
+	dc, w := recorded()
+	for name, tc := range map[string]struct {
+		key, setting string
+		all, want    bool
+	}{
+		"the one that was asked for":         {key: "tag", setting: "tag", want: true},
+		"as a node shows it":                 {key: "tag", setting: "experimental_tag", want: true},
+		"another one":                        {key: "tag", setting: "x"},
+		"another one, wide":                  {key: "tag", setting: "x", all: true},
+		"all, and the file names it":         {setting: "brpc_num_threads", want: true},
+		"all, and somebody changed it":       {setting: "max_tablet_version_num", want: true},
+		"all, and it is as the image has it": {setting: "x"},
+		"so, and really all":                 {setting: "x", all: true, want: true},
+	} {
+		v := view{settings: doris.ExplainSettings(dc, w, tc.key), key: tc.key}
+		if got := v.wants(tc.all)("be", tc.setting); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestFlagsOfValues(t *testing.T) {
+	t.Parallel()
+	for _, f := range []valueFlags{{user: "x"}, {secrets: true}, {passwordStdin: true}, {show: true, passwordStdin: true}} {
+		if f.check() == nil {
+			t.Errorf("%+v is taken", f)
+		}
+	}
+	for _, f := range []valueFlags{{}, {show: true}, {show: true, user: "x", passwordStdin: true, secrets: true}} {
+		if err := f.check(); err != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	if _, err := (&valueFlags{}).reader(nil)(t.Context(), "n", "account"); err == nil || !strings.Contains(err.Error(), "--read-secrets") {
+		t.Errorf("a Secret is read unasked: %v", err)
 	}
 }
