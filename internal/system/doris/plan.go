@@ -304,6 +304,7 @@ func (p planner) targetOf(w workload, disks []disk) *appsv1.StatefulSet {
 	if w.live != nil && !w.changes { // what the claims ask for now is said, though it says nothing about Pods
 		target.Spec.VolumeClaimTemplates = p.rendered(w, w.now, w.at).Spec.VolumeClaimTemplates
 	}
+	target.Spec.PersistentVolumeClaimRetentionPolicy = retention(specOf(p.dc, w.kind).ClaimRetention) // whatever the template is rendered from
 	keepTemplates(target, w.live, disks)
 	p.copyPolicy(w.kind, target)
 	w.mark(target)

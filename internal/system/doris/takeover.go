@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
+	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
 	"github.com/fairlead-dev/fairlead/internal/diff"
 	"github.com/fairlead-dev/fairlead/internal/plan"
@@ -74,7 +75,29 @@ func (p planner) asItIs(w workload, target *appsv1.StatefulSet, replicas int32) 
 			Fields: map[string]any{"spec": map[string]any{"replicas": int64(replicas)}},
 		})
 	}
+	p.retain(w, target.Spec.PersistentVolumeClaimRetentionPolicy)
 	return nil
+}
+
+// retain has a set that is as it was found do with claims as the spec asks, which replaces
+// no Pod. Where the spec says nothing it stays as somebody else has it.
+func (p planner) retain(w workload, asked *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) {
+	const path = "spec.persistentVolumeClaimRetentionPolicy"
+	has := ptr.Deref(w.live.Spec.PersistentVolumeClaimRetentionPolicy, *retention(&dorisv1.ClaimRetention{}))
+	if asked == nil || has == *asked {
+		return
+	}
+	text := func(r appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) string {
+		return fmt.Sprintf("whenScaled %s, whenDeleted %s", r.WhenScaled, r.WhenDeleted)
+	}
+	p.build.Step(plan.Change{
+		Object: plan.RefOf(w.live), Path: path, From: text(has), To: text(*asked), Cause: plan.CauseUser, Effect: plan.EffectNone, Verdict: plan.VerdictApply,
+	}, plan.Patch{
+		Object: w.live, Manager: FieldManager, Reason: "what becomes of claims: " + text(*asked),
+		Fields: map[string]any{"spec": map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{
+			"whenScaled": string(asked.WhenScaled), "whenDeleted": string(asked.WhenDeleted),
+		}}},
+	})
 }
 
 // keepStrategy puts the update strategy back that the takeover had set: with
