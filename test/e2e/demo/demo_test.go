@@ -64,6 +64,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 	if diff := cmp.Diff([]string{"doris-be-0", "doris-be-1", "doris-be-2"}, live); diff != "" {
 		t.Errorf("live backends (-want +got):\n%s", diff)
 	}
+	clusters := createSmall(ctx, t, d) // they come up meanwhile
 	t.Run("rows outlive the Pod they were written through", func(t *testing.T) { rowsOutlivePod(ctx, t, d) })
 	t.Run("killing the operator restarts nothing", func(t *testing.T) { operatorKilled(ctx, t, d) })
 	t.Run("a setting is changed without a restart and outlives one", func(t *testing.T) { settingOutlivesContainer(ctx, t, d) })
@@ -75,6 +76,7 @@ func TestStoryOfTheDemonstration(t *testing.T) {
 		k.allThere(ctx, "another version")
 		k.counted(ctx)
 	})
+	t.Run("new clusters keep settings where they have a claim", func(t *testing.T) { clusters.keepWhereTheyCan(ctx, t) })
 	t.Run("a frontend is killed in the middle of writing its file", func(t *testing.T) { settings.goesOn(t).torn(ctx) })
 	t.Run("the settings are there in a StatefulSet that is made again", func(t *testing.T) { settings.goesOn(t).setAgain(ctx) })
 	t.Run("a bad image stops at one Pod, and mended it goes on by itself", func(t *testing.T) { badImageStopsAtOnePod(ctx, t, d) })

@@ -2,8 +2,10 @@ package demo_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,8 @@ type kept struct {
 	live
 	// want is the value on each Pod.
 	want map[string]string
+	// namespace is where they are; that of the demonstration where it is empty.
+	namespace string
 	// looks counts how often a setting was looked for after something had happened.
 	looks int
 }
@@ -120,7 +124,7 @@ func (k *kept) has(ctx context.Context, pod string) string {
 	if kind == "fe" {
 		script = `mysql -h 127.0.0.1 -P 9030 -uroot --batch --skip-column-names -e "ADMIN SHOW FRONTEND CONFIG LIKE '$1'" | cut -f2`
 	}
-	out, err := k.Kubectl(ctx, "exec", "-n", demo.Namespace, pod, "-c", kind, "--", "bash", "-c", script, "has", keptSetting[kind])
+	out, err := k.Kubectl(ctx, "exec", "-n", cmp.Or(k.namespace, demo.Namespace), pod, "-c", kind, "--", "bash", "-c", script, "has", keptSetting[kind])
 	if err != nil {
 		return ""
 	}
@@ -217,6 +221,13 @@ func (k *kept) torn(ctx context.Context) {
 	k.await(ctx, "what is known is not told", func() bool { return !strings.Contains(k.lost(ctx), pod) })
 	k.set(ctx, "fe", 1, had+1)
 	k.there(ctx, pod, "set again")
+	values := k.plugin(ctx, []string{"explain", "dcr/" + demo.Name, keptSetting["fe"], "--values"}, "In force, as the nodes say now")
+	values += k.plugin(ctx, []string{"explain", "dcr/" + demo.Name, "--values", "-o", "wide"}, "streaming_load_max_mb", "custom_config_dir", "qe_slow_log_ms")
+	for pod, value := range k.want {
+		if !regexp.MustCompile(pod + ` +` + keptSetting[strings.Split(pod, "-")[1]] + ` +` + value + `\n`).MatchString(values) {
+			k.Errorf("explain --values does not say that %s has %s:\n%s", pod, value, values)
+		}
+	}
 	k.plugin(ctx, []string{"runtime-config", "status", "dcr/" + demo.Name}, pod, "kept")
 }
 
