@@ -43,6 +43,8 @@ func backendsComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 	} else {
 		t.Logf("doris-be-3 and doris-be-4 hold %d tablets", held)
 	}
+	k := &kept{live: l, want: map[string]string{}}
+	k.set(ctx, "be", 4, 6004)
 	for range 2 {
 		l.scale(ctx, "beSpec", 3)
 		l.await(ctx, "members leave", func() bool { return l.leaving(ctx, "beStatus") != "" })
@@ -54,6 +56,7 @@ func backendsComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 		l.killOperator(ctx)
 		l.members(ctx, "be", 5)
 		l.rows(ctx)
+		k.allThere(ctx, "a backend left and came back")
 	}
 	l.scale(ctx, "beSpec", 3)
 	l.members(ctx, "be", 3)
@@ -61,12 +64,14 @@ func backendsComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 }
 
 // observersComeAndGo does the same with frontends that have no vote. One that comes
-// again on the volume of one that was taken out joins anew.
+// again on the volume of one that was taken out joins anew, with the settings that it had.
 func observersComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 	t.Helper()
 	l := live{T: t, Demo: d}
 	l.scale(ctx, "feSpec", 5)
 	l.members(ctx, "fe", 5)
+	k := &kept{live: l, want: map[string]string{}}
+	k.set(ctx, "fe", 4, 64)
 	for range 2 {
 		l.scale(ctx, "feSpec", 3)
 		l.await(ctx, "the operator has written down who leaves", func() bool {
@@ -82,6 +87,7 @@ func observersComeAndGo(ctx context.Context, t *testing.T, d *demo.Demo) {
 		if !strings.Contains(aside, ".retired-") {
 			t.Errorf("the old metadata of fe-4 is not put aside: %s", aside)
 		}
+		k.allThere(ctx, "an observer left and came back")
 	}
 	l.scale(ctx, "feSpec", 3)
 	l.members(ctx, "fe", 3)
