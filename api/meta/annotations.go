@@ -105,3 +105,8 @@ func Released(annotations map[string]string) bool {
 	released, err := strconv.ParseBool(annotations[AnnotationRelease])
 	return err == nil && released
 }
+
+// AnnotationOthersReplicas on a workload is the number of Pods that somebody else set and
+// that the spec never asked for. It is kept, and a later write of the operator's, which
+// names the number that there is, does not make it the operator's own.
+const AnnotationOthersReplicas = Prefix + "others-replicas"

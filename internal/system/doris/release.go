@@ -89,7 +89,7 @@ func (p planner) releaseSet(set *appsv1.StatefulSet) {
 				meta.AnnotationRevision: nil, meta.AnnotationAccepted: nil, meta.AnnotationConsents: nil, meta.AnnotationRoll: nil,
 				meta.AnnotationLastGood: nil, meta.AnnotationFailed: nil, meta.AnnotationRolling: nil,
 				meta.AnnotationBalanceStopped: nil, meta.AnnotationMetadataDump: nil, meta.AnnotationAgreedReplicas: nil, meta.AnnotationHistory: nil,
-				meta.AnnotationEndpoints: nil,
+				meta.AnnotationEndpoints: nil, meta.AnnotationOthersReplicas: nil,
 			}},
 			"spec": map[string]any{"updateStrategy": map[string]any{
 				"type": rolling, "rollingUpdate": map[string]any{"partition": int64(0)},

@@ -31,6 +31,7 @@ func (p planner) replicas(c Component) int32 {
 		return max(c.Replicas, has)
 	}
 	if p.scaledByOthers(c, set) {
+		p.noteOthers(set)
 		return p.refuseShrink(c, set, plan.CauseDrift, fmt.Sprintf("somebody else scaled StatefulSet %[1]s to %[2]d, and the spec says %[3]d. Members leave by the spec alone; %[2]d stay: set spec.%[4]sSpec.replicas to %[2]d first, also if they are to leave by a smaller number after that", set.Name, has, c.FullReplicas, c.Type))
 	}
 	if c.Type == dorisv1.ComponentFE && c.FullReplicas < electionNumberOf(p.dc.Spec.FeSpec) {
@@ -45,7 +46,22 @@ func (p planner) replicas(c Component) int32 {
 // scaledByOthers tells whether the number is that of somebody else, which the spec
 // never asked for.
 func (p planner) scaledByOthers(c Component, set *appsv1.StatefulSet) bool {
-	return !agreed(set) && (p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set))
+	return !agreed(set) && (othersNumber(set) || p.causeByOwner(set)(replicasPath) == plan.CauseDrift || p.scaledElsewhere(c, set))
+}
+
+// othersNumber tells whether it was noted that somebody else set the number that a set has.
+func othersNumber(set *appsv1.StatefulSet) bool {
+	return set.Annotations[meta.AnnotationOthersReplicas] == strconv.Itoa(int(*set.Spec.Replicas))
+}
+
+// noteOthers notes that somebody else set the number, before anything is written that
+// names it: by its owners alone nobody could tell any more.
+func (p planner) noteOthers(set *appsv1.StatefulSet) {
+	if othersNumber(set) {
+		return
+	}
+	has := strconv.Itoa(int(*set.Spec.Replicas))
+	p.write(note{on: set, key: meta.AnnotationOthersReplicas, is: has, cause: plan.CauseUser, reason: "somebody else scaled to " + has + " Pods", message: recordedHere})
 }
 
 // agree notes on a set that the spec asked for the number that somebody else had set.
@@ -59,6 +75,8 @@ func (p planner) agree(c Component, set *appsv1.StatefulSet) {
 	case elsewhere && *set.Spec.Replicas == c.FullReplicas && !agreed(set):
 		has := strconv.Itoa(int(*set.Spec.Replicas))
 		p.write(note{on: set, key: meta.AnnotationAgreedReplicas, is: has, cause: plan.CauseUser, reason: "the spec asks for the " + has + " Pods that somebody else scaled to", message: recordedHere})
+	case set.Annotations[meta.AnnotationOthersReplicas] != "" && (agreed(set) || *set.Spec.Replicas <= c.FullReplicas || !othersNumber(set)):
+		p.write(note{on: set, key: meta.AnnotationOthersReplicas, cause: plan.CauseUser, reason: "the number of Pods is what the spec asks for", message: recordedHere})
 	}
 }
 

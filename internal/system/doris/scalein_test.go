@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	dorisv1 "github.com/fairlead-dev/fairlead/api/doris/v1"
 	"github.com/fairlead-dev/fairlead/api/meta"
@@ -211,6 +212,17 @@ func TestScaledByHandThenBySpec(t *testing.T) {
 			w.lives()
 			if got := condition(w.dc, meta.ConditionStalled); !strings.Contains(got, "set spec.beSpec.replicas to 5 first") {
 				t.Errorf("before the spec asks for them Stalled is %q", got)
+			}
+			w.edit(func(s *dorisv1.DorisClusterSpec) {
+				s.BeSpec.EnvVars = []corev1.EnvVar{{Name: "TZ", Value: "Europe/Lisbon"}}
+			}) // which is written, with the number that there is
+			w.lives()
+			if diff := cmp.Diff(fiveBackends, w.podNames("be")); diff != "" || strings.Contains(strings.Join(w.db.statements, " "), "DECOMMISSION") {
+				t.Errorf("Pods after another write (-want +got):\n%s%v", diff, w.db.statements)
+			}
+			w.db.statements = nil // of the roll
+			if got := condition(w.dc, meta.ConditionStalled); !strings.Contains(got, "set spec.beSpec.replicas to 5 first") {
+				t.Errorf("after another write Stalled is %q", got)
 			}
 			w.backendsWanted(5)
 			w.lives()
