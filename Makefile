@@ -20,9 +20,10 @@ export GOWORK      := off
 # Tools are pinned in a module of their own; go builds and caches each when first used.
 export TOOL := go tool -modfile=$(ROOT)/hack/tools/go.mod
 
-FUZZTIME ?= 30s
-PLANS    ?= 1000
-ARGS     ?=
+FUZZTIME   ?= 30s
+PLANS      ?= 1000
+NODE_PLANS ?= 30
+ARGS       ?=
 
 ##@ General
 
@@ -79,8 +80,9 @@ test-fault: ## Kill, refuse and blind the operator at every write of every story
 	hack/gotest.sh fault $(ARGS)
 
 .PHONY: test-plan
-test-plan: ## Hold PLANS (default 1000) drawn edits against what `kubectl fairlead plan` says of them.
+test-plan: ## Hold PLANS (default 1000) drawn edits against what `kubectl fairlead plan` says of them, NODE_PLANS (default 30) more on a real node (root on Linux).
 	FAIRLEAD_TRUTH_PLANS=$(PLANS) CGO_ENABLED=1 go test -race -vet=off -count=1 -v -timeout 120m -parallel 6 ./test/truth
+	hack/truth-on-node.sh $(NODE_PLANS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME each (default 30s).

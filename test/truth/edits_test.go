@@ -31,9 +31,16 @@ func base() *dorisv1.DorisCluster {
 	}
 	fe.PersistentVolumes = volume("meta", "/opt/apache-doris/fe/doris-meta")
 	be.PersistentVolumes = volume("data", "/opt/apache-doris/be/storage")
+	if onNode() { // a node of its own for each would be asked too much
+		fe.Replicas, be.SkipDefaultSystemInit = new(int32(1)), true
+	}
 	dc.Spec.FeSpec, dc.Spec.BeSpec = fe, be
 	return dc
 }
+
+// conf is a file of a component. Members know each other by names, so that their
+// addresses may change.
+func conf(level string) string { return "enable_fqdn_mode = true\nsys_log_level = " + level + "\n" }
 
 // edit is one thing that a person may do. It changes the resource or a ConfigMap.
 type edit struct {
@@ -64,11 +71,14 @@ func (e *editing) amount(what string, values ...string) resource.Quantity {
 var possible = []edit{
 	{"the same once more", func(*editing) {}},
 	{"image", func(e *editing) {
-		e.spec.Image = "apache/doris:" + e.kind + e.oneOf("version", "-2.1.8", "-2.1.9", "-2.1.10")
+		e.spec.Image = "apache/doris:" + e.kind + "-" + e.oneOf("version", versions...)
 	}},
 	{"one more", func(e *editing) { e.spec.Replicas = new(min(*e.spec.Replicas+1, 4)) }},
 	{"resources", func(e *editing) {
 		cpu, memory := e.amount("cpu", "1", "2"), e.amount("memory", "1Gi", "2Gi", "4Gi")
+		if onNode() {
+			cpu, memory = e.amount("cpu", "50m", "100m"), e.amount("memory", "256Mi", "320Mi", "384Mi")
+		}
 		e.spec.Requests = corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory}
 		e.spec.Limits = e.spec.Requests.DeepCopy()
 	}},
@@ -89,7 +99,7 @@ var possible = []edit{
 		e.spec.HostAliases = []corev1.HostAlias{{IP: "10.1.1.1", Hostnames: []string{e.oneOf("host", "a", "b")}}}
 	}},
 	{"a setting in the file", func(e *editing) {
-		e.config.Data[e.kind+".conf"] = fmt.Sprintf("sys_log_level = %s\n", e.oneOf("level", "INFO", "WARN", "ERROR"))
+		e.config.Data[e.kind+".conf"] = conf(e.oneOf("level", "INFO", "WARN", "ERROR"))
 	}},
 	{"another file", func(e *editing) { e.config.Data["extra.xml"] = e.oneOf("text", "<a/>", "<b/>") }},
 	{"policy", func(e *editing) {

@@ -24,16 +24,36 @@ import (
 	"github.com/fairlead-dev/fairlead/test/story"
 )
 
-const (
-	// lanes are sequences of edits that run side by side.
-	lanes = 6
-	// edits are how many edits one cluster gets.
-	edits = 5
-	// patience bounds one edit. It is no measure of speed.
-	patience = 2 * time.Minute
-	// agent is the user agent of the operator.
-	agent = "fairlead/"
+// agent is the user agent of the operator.
+const agent = "fairlead/"
+
+// pace is how plans are held against what happens.
+type pace struct {
+	// lanes are sequences of edits that run side by side, and edits how many edits one
+	// cluster gets.
+	lanes, edits int
+	// patience bounds one edit, and belated is how late the operator may hear of it on a
+	// machine that is busy. They are no measures of speed.
+	patience, belated time.Duration
+}
+
+var (
+	simulated  = pace{lanes: 6, edits: 5, patience: 5 * time.Minute, belated: 20 * time.Second}
+	onRealNode = pace{lanes: 2, edits: 5, patience: 8 * time.Minute, belated: time.Minute}
 )
+
+// nodesVariable says with "real" that Pods run on a real node.
+const nodesVariable = "FAIRLEAD_TRUTH_NODES"
+
+func onNode() bool { return os.Getenv(nodesVariable) == "real" }
+
+// paced is the pace of this run.
+func paced() pace {
+	if onNode() {
+		return onRealNode
+	}
+	return simulated
+}
 
 // plansVariable says how many plans are held against what happens.
 const plansVariable = "FAIRLEAD_TRUTH_PLANS"
@@ -49,14 +69,19 @@ func wanted() int {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	checks := max(1, (wanted()+lanes*edits-1)/(lanes*edits))
+	each := paced().lanes * paced().edits
+	checks := max(1, (wanted()+each-1)/each)
 	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.shrinktime": "3m"} {
 		if err := flag.Set(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
-	clustertest.Main(m, cluster.Options{Nodes: cluster.None})
+	nodes := cluster.None
+	if onNode() {
+		nodes = cluster.Real
+	}
+	clustertest.Main(m, cluster.Options{Nodes: nodes})
 }
 
 // stage is what all lanes share: a control plane with simulated nodes and one
@@ -74,13 +99,14 @@ var stage struct {
 func setStage(t *testing.T) {
 	t.Helper()
 	c := clustertest.Shared(t)
-	stage.once.Do(func() { stage.cluster, stage.err = c, setUp(c) })
+	stage.once.Do(func() { stage.cluster, stage.err = c, setUp(t, c) })
 	if stage.err != nil {
 		t.Fatal(stage.err)
 	}
 }
 
-func setUp(c *cluster.Cluster) error {
+func setUp(t *testing.T, c *cluster.Cluster) error {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	scheme, err := story.Scheme()
 	if err != nil {
@@ -91,7 +117,14 @@ func setUp(c *cluster.Cluster) error {
 	if stage.client, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	ctx := context.Background()
+	if onNode() {
+		return runsOnNode(t, c)
+	}
+	return runsHere(context.Background(), c)
+}
+
+// runsHere has the operator in this process, and simulated nodes.
+func runsHere(ctx context.Context, c *cluster.Cluster) error {
 	if err := story.Install(ctx, stage.client, "../../config/install/fairlead.yaml", func(kind string) bool { return kind != "Deployment" }); err != nil {
 		return err
 	}
@@ -102,7 +135,7 @@ func setUp(c *cluster.Cluster) error {
 	}); err != nil {
 		return err
 	}
-	if err := story.AwaitKind(ctx, stage.client, patience); err != nil {
+	if err := story.AwaitKind(ctx, stage.client, paced().patience); err != nil {
 		return err
 	}
 	direct, err := dial.Via("")

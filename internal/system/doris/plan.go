@@ -45,7 +45,10 @@ func (s *System) Plan(dc *dorisv1.DorisCluster, w World, now time.Time) (plan.Pl
 	if p.build.Find(findings...); p.build.Refused() {
 		return p.build.Plan()
 	}
-	p.ahead = ahead{settings: objects.Settings, contents: contents}
+	p.ahead = ahead{settings: objects.Settings, contents: contents, lacking: map[dorisv1.ComponentType]bool{}}
+	for _, m := range objects.Missing {
+		p.ahead.lacking[m.Component] = true
+	}
 	p.prune(contents)
 	for _, secret := range objects.Secrets {
 		p.want(secret, live(w.OwnSecrets, secret.Name), "account of the operator and the entrypoints")

@@ -154,7 +154,7 @@ func (p planner) waitsForAnother(w workload) string {
 func (p planner) mayChange(w *workload, content bool) {
 	failed, stopped := p.stopped(w.kind)
 	waits := p.waitsForAnother(*w)
-	before := p.goesBefore(*w)
+	before, lacks := p.goesBefore(*w)
 	switch {
 	case waits != "":
 		for _, c := range w.editChanges() {
@@ -170,6 +170,12 @@ func (p planner) mayChange(w *workload, content bool) {
 		w.approved = content || p.build.Hold(plan.Consents(w.live), changes)
 	case w.restart == plan.EffectDataLoss:
 		w.approved = p.build.Hold(plan.Consents(w.live), w.lossChanges())
+	case lacks:
+		for _, c := range w.editChanges() {
+			c.Verdict, c.Reason, c.Message = plan.VerdictWait, meta.ReasonMissingReference, "changed after the "+before+", which get another version first and lack what the spec names"
+			p.build.Note(c)
+		}
+		return
 	case before != "":
 		p.later[w.kind] = true
 		for _, c := range w.editChanges() {

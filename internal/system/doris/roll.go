@@ -180,14 +180,7 @@ func (p planner) replaceNext(r rolling) {
 	}
 	p.giveBack(r, going)
 	if going != "" {
-		first := p.saveMetadata(r, going)
-		if first == "" {
-			first = p.noteHistory(r, going)
-		}
-		if first == "" {
-			first = p.prepare(r, going)
-		}
-		if first != "" {
+		if first := p.beforeItGoes(r, going); first != "" {
 			going, choice = "", rollout.Choice{Waiting: first}
 		}
 	}
@@ -212,6 +205,17 @@ func (p planner) replaceNext(r rolling) {
 		return
 	}
 	p.rollWaits(r, r.sets[outdated[0]], choice)
+}
+
+// beforeItGoes does what comes before a Pod goes. It tells what is still to come.
+func (p planner) beforeItGoes(r rolling, name string) (first string) {
+	if first = p.saveMetadata(r, name); first == "" {
+		first = p.noteHistory(r, name)
+	}
+	if first == "" {
+		first = p.prepare(r, name)
+	}
+	return first
 }
 
 // evict lets a Pod go.

@@ -24,35 +24,67 @@ const reasonOutdated = "Outdated"
 type ahead struct {
 	settings Settings
 	contents map[dorisv1.ComponentType]content
+	// lacking are the components that refer to what is not there: they wait for a person.
+	lacking map[dorisv1.ComponentType]bool
 }
 
 // goesBefore names the component whose Pods are replaced before the template of this one
-// is changed; empty where there is none. Frontends that cannot run wait for nobody, since
-// the change may be what mends them; one that is on its way back does.
-func (p planner) goesBefore(w workload) string {
-	if w.kind != dorisv1.ComponentFE || w.live == nil || w.restart == plan.EffectResizeOrRestart ||
-		slices.ContainsFunc(p.world.Pods[string(w.kind)], func(pod corev1.Pod) bool { _, failed := p.fails(w.kind, &pod); return failed }) {
-		return ""
+// is changed; empty where there is none. lacks tells that those wait for a person, who has
+// to make what they refer to. Frontends that cannot run wait for nobody, since the change
+// may be what mends them; one that is on its way back does. Nor do they wait for such a
+// person, but for another version, which backends have first.
+func (p planner) goesBefore(w workload) (before string, lacks bool) {
+	if w.kind != dorisv1.ComponentFE || w.live == nil || w.restart == plan.EffectResizeOrRestart || p.cannotRun(w.kind) {
+		return "", false
 	}
 	for _, kind := range rendered {
 		set := p.world.StatefulSets[StatefulSetName(p.dc.Name, kind)]
-		if kind != w.kind && specOf(p.dc, kind) != nil && set != nil && pinned(set) && (p.rollsNow(kind, set) || p.rollsNext(kind, set)) {
-			return pluralOf(kind)
+		if kind == w.kind || specOf(p.dc, kind) == nil || set == nil || !pinned(set) {
+			continue
+		}
+		if rolls, lacks := p.rollsBefore(w, kind, set); rolls {
+			return pluralOf(kind), lacks
 		}
 	}
-	return ""
+	return "", false
+}
+
+// rollsBefore tells whether another component is replaced before, and lacks something.
+func (p planner) rollsBefore(w workload, kind dorisv1.ComponentType, set *appsv1.StatefulSet) (rolls, lacks bool) {
+	if p.rollsNow(kind, set) {
+		return true, false
+	}
+	lacks = p.ahead.lacking[kind]
+	return (!lacks || p.anotherVersion(w)) && p.rollsNext(kind, set), lacks
+}
+
+// cannotRun tells whether a Pod of a component does not come up.
+func (p planner) cannotRun(kind dorisv1.ComponentType) bool {
+	return slices.ContainsFunc(p.world.Pods[string(kind)], func(pod corev1.Pod) bool { _, failed := p.fails(kind, &pod); return failed })
+}
+
+// anotherVersion tells whether the spec asks for another version than a set has.
+func (p planner) anotherVersion(w workload) bool {
+	return tagOf(specOf(p.dc, w.kind).Image) != tagOf(mainImage(w.live.Spec.Template.Spec, w.kind))
 }
 
 // rollsNow tells whether a component has Pods that a roll has yet to replace, or that are
-// not back. One that has stopped waits for a person, and nobody waits for it.
+// not back. One that has stopped waits for a person, and nobody waits for it. Members that
+// shall leave are not replaced any more.
 func (p planner) rollsNow(kind dorisv1.ComponentType, set *appsv1.StatefulSet) bool {
 	if _, stopped := p.stopped(kind); stopped || set.Annotations[meta.AnnotationFailed] != "" {
 		return false
 	}
-	if _, rolling := readLastGood(set); rolling {
-		return !p.rolled(workload{kind: kind, live: set})
+	stay := ptr.Deref(set.Spec.Replicas, 1)
+	if p.leaves(kind, set) {
+		stay = min(stay, wantedOf(p.dc, kind))
 	}
-	return slices.ContainsFunc(p.world.Pods[string(kind)], func(pod corev1.Pod) bool { return outdated(set, &pod, true) })
+	staying := slices.DeleteFunc(slices.Clone(p.world.Pods[string(kind)]), func(pod corev1.Pod) bool { return ordinalOf(pod.Name) >= int(stay) })
+	if _, rolling := readLastGood(set); rolling {
+		return unseen(set) || len(staying) < int(stay) ||
+			slices.ContainsFunc(staying, func(pod corev1.Pod) bool { return !ready(&pod) || !current(set, &pod) })
+	}
+	return slices.ContainsFunc(staying, func(pod corev1.Pod) bool { return outdated(set, &pod, true) })
 }
 
 // rollsNext tells whether the template of a component changes by this very plan.

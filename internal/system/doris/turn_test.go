@@ -162,3 +162,58 @@ func TestRankOfFrontendsByTheStatus(t *testing.T) {
 		t.Errorf("a backend has rank %d", got)
 	}
 }
+
+// A backend that shall leave, and cannot for now, is not replaced, and nobody waits for it.
+func TestFrontendsDoNotWaitForBackendsThatLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, threeByThree)
+	w.settle()
+	w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.Replicas = new(int32(2)) })
+	w.settle()
+	w.edit(upgradeBoth)
+	w.settle()
+	for pod, want := range map[string]string{"doris-be-2": "be-1", "doris-be-0": "be-2", "doris-fe-0": "fe-2"} {
+		if got := w.image(pod); got != "apache/doris:"+want {
+			t.Errorf("%s has %s; Ready is %q", pod, got, condition(w.dc, meta.ConditionReady))
+		}
+	}
+}
+
+// Backends that refer to what is not there wait for a person, who has to be told.
+func TestFrontendsAndBackendsThatLackSomething(t *testing.T) {
+	t.Parallel()
+	lacks := func(s *dorisv1.DorisClusterSpec) {
+		s.BeSpec.ConfigMapInfo = dorisv1.ConfigMapInfo{ConfigMapName: "nowhere", ResolveKey: "be.conf"}
+	}
+	for name, c := range map[string]struct {
+		edit func(w *world)
+		went int
+	}{
+		"frontends are restarted all the same": {func(w *world) {
+			w.edit(lacks)
+			w.asks(map[string]string{restartKey(dorisv1.ComponentFE): "2026-05-06T00:00:00Z"})
+		}, 3},
+		"frontends get no version before them": {func(w *world) {
+			w.edit(func(s *dorisv1.DorisClusterSpec) {
+				lacks(s)
+				s.FeSpec.Image = "apache/doris:fe-2"
+			})
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, threeByThree)
+			w.settle()
+			c.edit(w)
+			w.settle()
+			if said := condition(w.dc, meta.ConditionStalled); len(w.evicts) != c.went || !strings.Contains(said, meta.ReasonMissingReference) || !strings.Contains(said, "nowhere") {
+				t.Errorf("%v went; Stalled is %q, Ready %q", w.evicts, said, condition(w.dc, meta.ConditionReady))
+			}
+			w.evicts = nil
+			w.edit(func(s *dorisv1.DorisClusterSpec) { s.BeSpec.ConfigMapInfo = dorisv1.ConfigMapInfo{} })
+			w.settle()
+			if said := condition(w.dc, meta.ConditionReady); len(w.evicts) != 3-c.went || !strings.HasPrefix(said, "True") {
+				t.Errorf("mended, %v went; Ready is %q", w.evicts, said)
+			}
+		})
+	}
+}

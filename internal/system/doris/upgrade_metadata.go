@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -70,15 +71,8 @@ const (
 // saveMetadata has the metadata written before a frontend that serves gets another
 // version. It tells what is still to come.
 func (p planner) saveMetadata(r rolling, going string) (first string) {
-	db, pod, set := p.world.Database, r.pods[going], r.sets[going]
-	switch {
-	case r.kinds[going] != dorisv1.ComponentFE, db == nil, !db.Known, p.unheeded(), !ready(pod):
-		return ""
-	case ptr.Deref(p.dc.Spec.Rollout, dorisv1.Rollout{}).MetadataDump == dorisv1.MetadataDumpNever:
-		return ""
-	case tagOf(mainImage(pod.Spec, dorisv1.ComponentFE)) == tagOf(mainImage(set.Spec.Template.Spec, dorisv1.ComponentFE)):
-		return ""
-	case readDump(set).For == set.Status.UpdateRevision:
+	db, set := p.world.Database, r.sets[going]
+	if r.kinds[going] != dorisv1.ComponentFE || !p.needsDump(set, r.pods[going]) {
 		return ""
 	}
 	if is := db.Dump; is.For == set.Status.UpdateRevision && is.File != "" {
@@ -105,6 +99,21 @@ func (p planner) saveMetadata(r rolling, going string) (first string) {
 		first = dumpWaits
 	}
 	return first
+}
+
+// needsDump tells whether a frontend goes for another version, and the metadata is not in
+// a file yet.
+func (p planner) needsDump(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+	db := p.world.Database
+	switch {
+	case db == nil, !db.Known, p.unheeded(), !ready(pod):
+		return false
+	case ptr.Deref(p.dc.Spec.Rollout, dorisv1.Rollout{}).MetadataDump == dorisv1.MetadataDumpNever:
+		return false
+	case tagOf(mainImage(pod.Spec, dorisv1.ComponentFE)) == tagOf(mainImage(set.Spec.Template.Spec, dorisv1.ComponentFE)):
+		return false
+	}
+	return readDump(set).For != set.Status.UpdateRevision
 }
 
 // undumped says why the metadata was not written for what a set is rolled to.
