@@ -75,9 +75,14 @@ func (p planner) agree(c Component, set *appsv1.StatefulSet) {
 	case elsewhere && *set.Spec.Replicas == c.FullReplicas && !agreed(set):
 		has := strconv.Itoa(int(*set.Spec.Replicas))
 		p.write(note{on: set, key: meta.AnnotationAgreedReplicas, is: has, cause: plan.CauseUser, reason: "the spec asks for the " + has + " Pods that somebody else scaled to", message: recordedHere})
-	case set.Annotations[meta.AnnotationOthersReplicas] != "" && (agreed(set) || *set.Spec.Replicas <= c.FullReplicas || !othersNumber(set)):
+	case noLongerTheirs(c, set):
 		p.write(note{on: set, key: meta.AnnotationOthersReplicas, cause: plan.CauseUser, reason: "the number of Pods is what the spec asks for", message: recordedHere})
 	}
+}
+
+// noLongerTheirs tells whether it is noted that somebody else set the number, and that is over.
+func noLongerTheirs(c Component, set *appsv1.StatefulSet) bool {
+	return set.Annotations[meta.AnnotationOthersReplicas] != "" && (agreed(set) || *set.Spec.Replicas <= c.FullReplicas || !othersNumber(set))
 }
 
 // agreed tells whether the spec asked for the number of Pods that a set has.
