@@ -71,8 +71,10 @@ func (p planner) departed(s *scaling) {
 // forgotten before the database was asked after that.
 func (p planner) joinedAnew(s *scaling, l leaver) bool {
 	switch f := l.frontend; {
+	case f == nil && p.world.Database.Pods == p.frontendPods():
+		return false
 	case f == nil:
-		return p.world.Database.Pods != p.frontendPods()
+		p.waits(s, meta.ReasonMembersLeaving, "the database to be asked whether "+l.name+" joined again before its Pod went")
 	case l.address() != l.record.Member, f.IsMaster:
 		return false // somebody else by now, or not ours to move any more: it is named
 	case f.Alive:
