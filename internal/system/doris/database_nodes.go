@@ -120,16 +120,24 @@ func (r reached) MayDecommission(ctx context.Context, at databaseAddress, member
 	if err != nil {
 		return err
 	}
-	for _, f := range frontends {
-		if !f.IsMaster || f.HTTPPort == 0 {
-			continue
-		}
-		err := doris.MayDecommission(ctx, client.Node{Host: node.Host, Port: f.HTTPPort}, members)
-		if errors.Is(err, client.ErrRefused) {
-			return err
-		}
+	master := masterWithWeb(frontends)
+	if master == nil {
+		return nil
+	}
+	if err := doris.MayDecommission(ctx, client.Node{Host: node.Host, Port: master.HTTPPort}, members); errors.Is(err, client.ErrRefused) {
+		return err
 	}
 	return nil // the statement itself is refused where it must be
+}
+
+// masterWithWeb is the master, where it names the port at which it speaks HTTP.
+func masterWithWeb(frontends []client.Frontend) *client.Frontend {
+	for i := range frontends {
+		if f := &frontends[i]; f.IsMaster && f.HTTPPort != 0 {
+			return f
+		}
+	}
+	return nil
 }
 
 // ChangeMember implements Database.

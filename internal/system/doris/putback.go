@@ -307,9 +307,14 @@ func (p planner) goodNow(w workload) string {
 
 // rolled tells whether every Pod of a set is there and ready on its template.
 func (p planner) rolled(w workload) bool {
-	pods := p.world.Pods[string(w.kind)]
-	return !unseen(w.live) && len(pods) >= int(ptr.Deref(w.live.Spec.Replicas, 1)) &&
-		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(&pod) || !current(w.live, &pod) })
+	return allRolled(w.live, p.world.Pods[string(w.kind)], ptr.Deref(w.live.Spec.Replicas, 1))
+}
+
+// allRolled tells whether so many Pods of a set are there, and each is ready and made from
+// its newest template.
+func allRolled(set *appsv1.StatefulSet, pods []corev1.Pod, n int32) bool {
+	return !unseen(set) && len(pods) >= int(n) &&
+		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !ready(&pod) || !current(set, &pod) })
 }
 
 // forgetFailure takes away what a set that is kept as it was found remembers of a

@@ -81,8 +81,7 @@ func (p planner) rollsNow(kind dorisv1.ComponentType, set *appsv1.StatefulSet) b
 	}
 	staying := slices.DeleteFunc(slices.Clone(p.world.Pods[string(kind)]), func(pod corev1.Pod) bool { return ordinalOf(pod.Name) >= int(stay) })
 	if _, rolling := readLastGood(set); rolling {
-		return unseen(set) || len(staying) < int(stay) ||
-			slices.ContainsFunc(staying, func(pod corev1.Pod) bool { return !ready(&pod) || !current(set, &pod) })
+		return !allRolled(set, staying, stay)
 	}
 	return slices.ContainsFunc(staying, func(pod corev1.Pod) bool { return outdated(set, &pod, true) })
 }

@@ -188,11 +188,10 @@ func (r reached) Dump(ctx context.Context, at databaseAddress) (file, host strin
 	if err != nil {
 		return "", "", err
 	}
-	for _, f := range frontends {
-		if f.IsMaster && f.HTTPPort != 0 {
-			file, err = doris.DumpMetadata(ctx, client.Node{Host: node.Host, Port: f.HTTPPort})
-			return file, f.Host, err
-		}
+	master := masterWithWeb(frontends)
+	if master == nil {
+		return "", "", errors.New("the master names no HTTP port")
 	}
-	return "", "", errors.New("the master names no HTTP port")
+	file, err = doris.DumpMetadata(ctx, client.Node{Host: node.Host, Port: master.HTTPPort})
+	return file, master.Host, err
 }
